@@ -10,6 +10,17 @@ _BFLOAT16 = {"avx512_bf16", "amx_bf16", "bf16"}  # the last one is ARM's
 _8_BIT = {"avx512_vnni", "avx_vnni", "amx_int8", "asimddp"}  # the last one is ARM's
 
 
+def slow_dtype(dtype: str) -> str:
+    """Returns a line for the log if the processor is slow in this type; else ""."""
+    if dtype != "bfloat16" or has_bfloat16_products() is not False:
+        return ""
+    return (
+        "dtype=bfloat16 takes about twice the time of float32 on this processor, which has no "
+        f"instructions for it ({_CPUINFO} lists neither avx512_bf16 nor amx_bf16): use "
+        "dtype=float32"
+    )
+
+
 def cores() -> int:
     """Returns the number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):  # not on macOS

@@ -37,3 +37,23 @@ def test_instructions(text, bfloat16, eight_bits, tmp_path, monkeypatch):
 
 def test_cores_are_those_of_the_process():
     assert processor.cores() >= 1
+
+
+@pytest.mark.parametrize(
+    ("dtype", "flags", "is_slow"),
+    [
+        ("bfloat16", "avx2", True),
+        ("bfloat16", "avx2 avx512_bf16", False),
+        ("bfloat16", "", False),  # nothing is known
+        ("float32", "avx2", False),
+        ("float16", "avx2", False),
+    ],
+)
+def test_a_slow_type_is_named_with_the_reason(dtype, flags, is_slow, tmp_path, monkeypatch):
+    path = tmp_path / "cpuinfo"
+    path.write_text(f"flags : {flags}\n" if flags else "")
+    monkeypatch.setattr(processor, "_CPUINFO", path)
+    line = processor.slow_dtype(dtype)
+    assert bool(line) == is_slow
+    if is_slow:
+        assert "cpuinfo lists neither avx512_bf16 nor amx_bf16" in line

@@ -194,7 +194,7 @@ class CTranslate2Worker(Worker):
             **self._batching,
             beam_size=h.beam_size,
             num_hypotheses=h.beam_size,
-            length_penalty=1,  # undone below
+            length_penalty=1,  # scores are means, which `_targets` undoes
             no_repeat_ngram_size=h.no_repeat_ngram_size,
             suppress_sequences=[[name] for name in _names(self._export.never_output)] or None,
             max_input_length=0,
@@ -205,21 +205,26 @@ class CTranslate2Worker(Worker):
             return_end_token=True,
             return_attention=bool(h.coverage_penalty),
         )
-        found = []
-        for source, start, result in zip(sources, starts, results, strict=True):
-            attention = result.attention or itertools.repeat(None)
-            targets = []
-            for tokens, score, weights in zip(
-                result.hypotheses, result.scores, attention, strict=False
-            ):
-                ids = [int(token) for token in tokens]
-                total = score * max(len(ids) - len(start), 1)
-                targets.append(self._scored(Target(source, ids), total, weights))
-            if self._divides or source.prefix:
-                targets = self.score(targets)
-            ended = [target for target in targets if _has_ended(target)]
-            found.append(sorted(ended or targets, key=lambda target: -target.score))
-        return found
+        found = [
+            self._targets(source, len(start), result)
+            for source, start, result in zip(sources, starts, results, strict=True)
+        ]
+        if self._divides or any(source.prefix for source in sources):
+            scored = iter(self.score([*itertools.chain(*found)]))
+            found = [[next(scored) for _ in targets] for targets in found]
+        return [_ranked(targets) for targets in found]
+
+    def _targets(
+        self, source: Source, given: int, result: "ctranslate2.TranslationResult"
+    ) -> list[Target]:
+        """Returns the hypotheses of a source, of which `given` tokens were given."""
+        attention = result.attention or [None] * len(result.hypotheses)
+        targets = []
+        for tokens, mean, weights in zip(result.hypotheses, result.scores, attention, strict=True):
+            ids = [int(token) for token in tokens]
+            total = mean * max(len(ids) - given, 1)
+            targets.append(self._scored(Target(source, ids), total, weights))
+        return targets
 
     def _scored(self, target: Target, total: float, attention: Any) -> Target:
         """Returns a target with our score, computed from its log-probability."""
@@ -277,6 +282,12 @@ class CTranslate2Worker(Worker):
 
 def _has_ended(target: Target) -> bool:
     return target.ids[-1] == EOS_ID
+
+
+def _ranked(targets: Sequence[Target]) -> list[Target]:
+    """Returns the hypotheses that have ended, best first; if none has, all."""
+    ended = [target for target in targets if _has_ended(target)]
+    return sorted(ended or targets, key=lambda target: -target.score)
 
 
 def _names(ids: Sequence[int]) -> list[str]:

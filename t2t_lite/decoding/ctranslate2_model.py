@@ -92,24 +92,8 @@ def convert(
         from ctranslate2.specs import TransformerSpec, common_spec
     except ImportError:
         raise UserError("ctranslate2 is not installed: pip install 't2t_lite[ct2]'") from None
-    hparams = model.hparams
-    is_plain = isinstance(model, Transformer) and model.encoder_class is TransformerEncoder
-    if not (is_plain and isinstance(hparams, TransformerHParams)):
-        raise UserError(
-            f"model {type(model).__name__}: CTranslate2 runs only Transformers; export a "
-            "SavedModel (--format=savedmodel)"
-        )
-    if hparams.prepends_inputs:
-        raise UserError(
-            f"hparam prepend_mode={hparams.prepend_mode}: a decoder in CTranslate2 cannot read the "
-            "source; export a SavedModel (--format=savedmodel)"
-        )
-    if not model.has_inputs:
-        raise UserError(
-            "a language model: the export for CTranslate2 is for models with a source; export a "
-            "SavedModel (--format=savedmodel)"
-        )
-    _refuse_other_layers(hparams)
+    hparams = require_convertible(model)
+    assert isinstance(model, Transformer)
     spec = TransformerSpec.from_config(
         (len(model.encoder.stack), len(model.decoder.stack)),
         hparams.num_heads,
@@ -131,6 +115,34 @@ def convert(
     spec.validate()
     spec.optimize(quantization)
     return spec
+
+
+def require_convertible(model: Seq2Seq) -> TransformerHParams:
+    """Returns the hyperparameters of a model that CTranslate2 can hold.
+
+    Raises:
+        UserError: it cannot; the message names the model, or the hparam.
+    """
+    hparams = model.hparams
+    is_plain = isinstance(model, Transformer) and model.encoder_class is TransformerEncoder
+    if not (is_plain and isinstance(hparams, TransformerHParams)):
+        raise UserError(
+            f"model {type(model).__name__}: CTranslate2 runs only Transformers; export a "
+            "SavedModel (--format=savedmodel)"
+        )
+    if hparams.prepends_inputs:
+        raise UserError(
+            f"hparam prepend_mode={hparams.prepend_mode}: a decoder in CTranslate2 cannot read the "
+            "source; export a SavedModel (--format=savedmodel)"
+        )
+    if not model.has_inputs:
+        raise UserError(
+            "a language model: the export for CTranslate2 is for models with a source; export a "
+            "SavedModel (--format=savedmodel)"
+        )
+    _refuse_other_layers(hparams)
+    _is_pre_norm(hparams)
+    return hparams
 
 
 def _refuse_other_layers(h: TransformerHParams) -> None:

@@ -1,5 +1,6 @@
 """The engines by name: opens the one that decodes with trained models."""
 
+import importlib.util
 import logging
 import pathlib
 from collections.abc import Sequence
@@ -48,6 +49,9 @@ def open_tensorflow(
 
     with on_device(devices[0]):
         models, found = zip(*(one.load(hparams.dtype) for one in trained), strict=True)
+    dtype = hparams.dtype or found[0].run.hparams.dtype
+    if _computes_on_cpu(devices) and (line := processor.slow_dtype(dtype)):
+        log.warning("%s", line)
     names = [one.checkpoint for one in found]
     encoders = found[0].run.encoders
     engine = TensorFlowEngine(models, encoders, hparams, devices, names, parts)
@@ -99,6 +103,33 @@ def open_ctranslate2(
     run, name = found.run, pathlib.Path(found.checkpoint).name
     engine = CTranslate2Engine(translator, export, run.encoders, hparams, run.hparams, name)
     return Opened(engine, [found])
+
+
+def faster_engine(engine: Engine) -> str:
+    """Returns a line for the log if CTranslate2 could decode in this engine's place; else ""."""
+    from t2t_lite.decoding.ctranslate2_engine import refuse_settings
+    from t2t_lite.decoding.ctranslate2_model import require_convertible
+    from t2t_lite.decoding.tensorflow_engine import TensorFlowEngine
+
+    if not isinstance(engine, TensorFlowEngine) or len(engine.models) > 1:
+        return ""
+    try:
+        refuse_settings(engine.hparams)
+        require_convertible(engine.models[0])
+    except UserError:
+        return ""
+    if not _computes_on_cpu(engine.devices):
+        return ""
+    remedy = "" if importlib.util.find_spec("ctranslate2") else ": pip install 't2t_lite[ct2]'"
+    return f"--engine=ctranslate2 decodes faster on most processors{remedy}"
+
+
+def _computes_on_cpu(devices: Sequence[str]) -> bool:
+    import tensorflow as tf
+
+    if not all(devices):  # TensorFlow chooses
+        return not tf.config.list_logical_devices("GPU")
+    return all("CPU" in name for name in devices)
 
 
 def _compute_type(asked: str, device: str, supported: set[str]) -> str:

@@ -24,6 +24,7 @@ from t2t_lite.decoding.batch_journal import (
 )
 from t2t_lite.decoding.config import STANDARD_INPUT, DecoderConfig
 from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.decoding.engines import faster_engine
 from t2t_lite.decoding.hypotheses import Hypothesis, Source, best_output
 from t2t_lite.decoding.input_lines import InputLine, InputLines, require_pair
 from t2t_lite.decoding.loading import find_models, load_decoder
@@ -60,6 +61,8 @@ def run(config: DecoderConfig) -> None:
     """
     start = time.monotonic()
     decoder, trained = load_decoder(config, find_models(config))
+    if line := faster_engine(decoder.engine):
+        log.info("%s", line)
     if config.decode_interactive:
         _decode_typed(decoder, config)
     elif config.decode_from_file == STANDARD_INPUT:

@@ -54,6 +54,7 @@ class TensorFlowEngine(Engine):
         hparams: as above.
         names: as above; update them after loading the weights of another checkpoint.
         max_input_size: the ids that a source may have, EOS included; 0: no limit.
+        devices: as above.
         learned_positions: the positions that the models have learned; 0: they know all.
     """
 
@@ -75,7 +76,7 @@ class TensorFlowEngine(Engine):
         self.max_input_size = hparams.source_limit(m.hparams.max_length for m in self.models)
         positions = [model.learned_positions for model in self.models]
         self.learned_positions = min(filter(None, positions), default=0)
-        self._devices = devices
+        self.devices = devices
         self._parts = parts
         if hparams.xla_compile:
             require_xla_decodes_on(devices)
@@ -98,7 +99,7 @@ class TensorFlowEngine(Engine):
         if return_beams == self.hparams.return_beams:
             return self
         hparams = self.hparams.copy(return_beams=return_beams)
-        others = (self._devices, self.names, self._parts)
+        others = (self.devices, self.names, self._parts)
         return type(self)(self.models, self.encoders, hparams, *others)
 
     def map(

@@ -15,7 +15,7 @@ from t2t_lite.decoding.config import CTRANSLATE2, DecoderConfig
 from t2t_lite.decoding.ctranslate2_engine import REFUSED
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.engine import Target
-from t2t_lite.decoding.engines import open_ctranslate2
+from t2t_lite.decoding.engines import faster_engine, open_ctranslate2, open_tensorflow
 from t2t_lite.decoding.loading import find_models, load_decoder
 from t2t_lite.decoding.trained_model import TrainedModel
 from t2t_lite.errors import UsageError, UserError
@@ -285,3 +285,24 @@ def test_a_run_is_not_resumed_by_another_engine(run, tmp_path):
         origin = jobs._origin([str(source)], decoder, trained, config)
         kinds.add(origin["engine"])
     assert len(kinds) == 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_named"),
+    [("", True), ("beam_size=1", True), ("sampling_method=random", False)],
+)
+def test_the_faster_engine_is_named_where_it_could_decode(run, changes, is_named):
+    hparams = DecodeHParams.of(run.problem, changes)
+    tensorflow = Decoder.from_run(run, hparams=hparams).engine
+    assert ("--engine=ctranslate2" in faster_engine(tensorflow)) == is_named
+
+
+def test_the_faster_engine_is_not_named_for_itself_or_an_ensemble(run):
+    assert not faster_engine(Decoder.from_run(run, engine=CTRANSLATE2).engine)
+    assert not faster_engine(open_tensorflow([TrainedModel(run, "")] * 2, DecodeHParams()).engine)
+
+
+def test_the_faster_engine_comes_with_how_to_install_it(run, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    line = faster_engine(Decoder.from_run(run).engine)
+    assert line.endswith("pip install 't2t_lite[ct2]'")
