@@ -18,9 +18,9 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 THREADS = len(os.sched_getaffinity(0))
 
 
-def prepare_ours(hparams: str, work: Work) -> pairing.Step:
-    """The decoder of t2t-decoder, with further decode hparams."""
-    decoder = our_decoder(work, hparams)
+def prepare_ours(hparams: str, work: Work, **engine: str) -> pairing.Step:
+    """The decoder of t2t-decoder, with further decode hparams, and perhaps another engine."""
+    decoder = our_decoder(work, hparams, **engine)
     sources = decoder.text.encode(work.lines)
     found = decoder.decode(sources)
     _require_lengths(
@@ -35,7 +35,7 @@ def our_hparams(work: Work, *more: str) -> str:
     return ",".join(filter(None, given))
 
 
-def our_decoder(work: Work, *more: str):
+def our_decoder(work: Work, *more: str, **engine: str):
     """Opens the run folder."""
     from t2t_lite.decoding.decoder import Decoder
     from t2t_lite.runs import run_folder
@@ -43,7 +43,7 @@ def our_decoder(work: Work, *more: str):
 
     run = run_folder.RunFolder.open(str(work.run_dir))
     hparams = DecodeHParams.of(run.problem, our_hparams(work, *more))
-    return Decoder.from_run(run, hparams=hparams)
+    return Decoder.from_run(run, hparams=hparams, **engine)
 
 
 class CTranslate2:
@@ -191,6 +191,12 @@ def _discard(result: object) -> None:
 PREPARE: dict[str, Callable[[Work], pairing.Step]] = {
     "t2t_lite": functools.partial(prepare_ours, ""),
     "t2t_lite bfloat16": functools.partial(prepare_ours, "dtype=bfloat16"),
+    **{
+        f"t2t_lite, engine {kind}": functools.partial(
+            prepare_ours, "", engine="ctranslate2", compute_type=kind
+        )
+        for kind in ("float32", "int8")
+    },
     "CTranslate2 float32": functools.partial(prepare_ctranslate2, "float32"),
     "CTranslate2 int8": functools.partial(prepare_ctranslate2, "int8"),
     "matrix products": prepare_products,

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 from t2t_lite.bin.command import OUTPUT_DIR, Command, Flag, checkpoint_names
 from t2t_lite.bin.console import quiet_import
 from t2t_lite.data.problem import DatasetSplit
-from t2t_lite.decoding.config import METRICS_HELP
+from t2t_lite.decoding.config import (
+    COMPUTE_TYPE_HELP,
+    COMPUTE_TYPES,
+    ENGINE_HELP,
+    ENGINES,
+    FLOAT32,
+    METRICS_HELP,
+    TENSORFLOW,
+)
 from t2t_lite.metrics.by_name import check_metrics, output_metric, split_metrics
 from t2t_lite.search.decode_hparams import DecodeHParams
 
@@ -51,6 +59,8 @@ COMMAND = Command(
                 "",
                 "Changes to the problem's search settings: NAME=VALUE,... (t2t-decoder --help).",
             ),
+            Flag("engine", str, TENSORFLOW, ENGINE_HELP, choices=ENGINES),
+            Flag("compute_type", str, FLOAT32, COMPUTE_TYPE_HELP, choices=COMPUTE_TYPES),
             Flag(
                 "output_format",
                 str,
@@ -87,6 +97,7 @@ def main(args: types.SimpleNamespace) -> None:
         args.data_dir,
         args.decode_hparams,
         metrics,
+        (args.engine, args.compute_type),
     )
     if args.output_format == "json":
         checkpoints = [dataclasses.asdict(scores) for scores in scored]

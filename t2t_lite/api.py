@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from t2t_lite import registry
 from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit, Problem
+from t2t_lite.decoding.config import FLOAT32, TENSORFLOW
 from t2t_lite.errors import UsageError, UserError, did_you_mean
 from t2t_lite.generation import generator
 from t2t_lite.generation.config import TMP_DIR, DatagenOptions
@@ -68,6 +69,8 @@ class Run(run_folder.RunFolder):
         self,
         checkpoint: CheckpointName = "newest",
         search: "str | Sequence[SearchPart]" = "",
+        engine: str = TENSORFLOW,
+        compute_type: str = FLOAT32,
         **decode_hparams: Any,
     ) -> "Translator":
         """Returns a function from text to text.
@@ -76,12 +79,17 @@ class Run(run_folder.RunFolder):
             checkpoint: the checkpoint with the weights.
             search: constraints, and at most one penalty or sampler, of your own: as objects, or
                 their registered names joined by +.
+            engine: "tensorflow", or "ctranslate2", which is faster on most processors, for
+                Transformers alone; it keeps an export of the checkpoint in the run folder.
+            compute_type: what CTranslate2 computes in: "float32", "int8"..., or "auto": the fastest
+                one that the processor has instructions for.
             **decode_hparams: changes to the problem's search settings, such as `beam_size=8`;
                 the names are those of `--decode_hparams`.
 
         Raises:
             UserError: the checkpoint is missing, or does not fit the model.
-            UsageError: a search setting is unknown, or has an invalid value.
+            UsageError: a search setting is unknown, has an invalid value, or no counterpart in the
+                engine.
         """
         from t2t_lite.decoding.decoder import Decoder
         from t2t_lite.decoding.translator import Translator
@@ -92,7 +100,9 @@ class Run(run_folder.RunFolder):
         else:
             parts = search
         hparams = DecodeHParams.of(self).copy(**decode_hparams)
-        decoder = Decoder.from_run(self, self.checkpoint(checkpoint), hparams, parts=parts)
+        decoder = Decoder.from_run(
+            self, self.checkpoint(checkpoint), hparams, parts, engine, compute_type
+        )
         return Translator(decoder)
 
 

@@ -5,15 +5,18 @@ import logging
 import os
 import pathlib
 import socket
+import time
 from collections.abc import Iterator
 
 from t2t_lite.errors import UserError
 
 log = logging.getLogger(__name__)
 
+_WAIT = 0.1  # seconds between two attempts
+
 
 @contextlib.contextmanager
-def locked(path: pathlib.Path, command: str, doing: str) -> Iterator[None]:
+def locked(path: pathlib.Path, command: str, doing: str, wait: bool = False) -> Iterator[None]:
     """Keeps other processes out of the block.
 
     The kernel releases the locks of a dead process, so a leftover lock file blocks nobody. On a
@@ -23,34 +26,44 @@ def locked(path: pathlib.Path, command: str, doing: str) -> Iterator[None]:
         path: the lock file, which names its holder; removed at the end of the block.
         command: the command that is locked out, for messages.
         doing: what it does in the block, for messages.
+        wait: whether to wait while another process holds the lock.
 
     Raises:
         UserError: another process holds the lock.
     """
     with contextlib.ExitStack() as exit_stack:
-        is_busy = True
-        try:
-            import fcntl  # here, because not every system has it
-
-            file = exit_stack.enter_context(path.open("a", encoding="utf-8"))
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # The previous holder may have removed it since it was opened.
-            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
-                exit_stack.callback(path.unlink, missing_ok=True)
-                is_busy = False
-                file.truncate(0)
-                file.write(f"process {os.getpid()} on {socket.gethostname()}")
-                file.flush()
-        except (BlockingIOError, FileNotFoundError):
-            pass
-        except (ImportError, OSError) as error:
-            log.warning("cannot lock %s (%s): do not start a second %s there", path, error, command)
-            is_busy = False
-        if is_busy:
-            raise UserError(
-                f"another {command} {doing}; wait for it, then run this again ({_holder(path)})"
-            )
+        has_said_so = False
+        while not _acquire(path, command, exit_stack):
+            busy = f"another {command} {doing}"
+            if not wait:
+                raise UserError(f"{busy}; wait for it, then run this again ({_holder(path)})")
+            if not has_said_so:
+                log.info("waiting: %s (%s)", busy, _holder(path))
+                has_said_so = True
+            time.sleep(_WAIT)
         yield
+
+
+def _acquire(path: pathlib.Path, command: str, exit_stack: contextlib.ExitStack) -> bool:
+    """Takes the lock until the end of the stack; returns whether it was free."""
+    try:
+        import fcntl  # here, because not every system has it
+
+        file = exit_stack.enter_context(path.open("a", encoding="utf-8"))
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # The previous holder may have removed it since it was opened.
+        if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+            exit_stack.callback(path.unlink, missing_ok=True)
+            file.truncate(0)
+            file.write(f"process {os.getpid()} on {socket.gethostname()}")
+            file.flush()
+            return True
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    except (ImportError, OSError) as error:
+        log.warning("cannot lock %s (%s): do not start a second %s there", path, error, command)
+        return True
+    return False
 
 
 def _holder(path: pathlib.Path) -> str:

@@ -10,7 +10,7 @@ import pytest
 from t2t_lite import files
 from t2t_lite.decoding import jobs
 from t2t_lite.decoding.config import DecoderConfig
-from t2t_lite.decoding.loading import TrainedModel
+from t2t_lite.decoding.trained_model import TrainedModel
 from t2t_lite.errors import UserError
 from t2t_lite.insights import job
 from t2t_lite.insights.config import InsightsConfig

@@ -20,6 +20,7 @@ _FLOORS = (
         "files",
         "json_files",
         "lock",
+        "processor",
         "progress",
         "protocol_buffers",
         "registry",

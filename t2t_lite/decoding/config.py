@@ -5,6 +5,28 @@ import dataclasses
 from t2t_lite.runs.config import CHECKPOINT_HELP, OUTPUT_HELP
 from t2t_lite.settings import Config, setting
 
+TENSORFLOW, CTRANSLATE2 = ENGINES = ("tensorflow", "ctranslate2")
+ENGINE_HELP = (
+    "What decodes: tensorflow, or ctranslate2, faster on most processors. It decodes "
+    "Transformers alone, with an export of the checkpoint that is kept in the run folder."
+)
+AUTO, FLOAT32, INT8 = "auto", "float32", "int8"
+# CTranslate2's names; the int8 types compute all but matrix products in the type that follows.
+COMPUTE_TYPES = (
+    AUTO,
+    FLOAT32,
+    "float16",
+    "bfloat16",
+    "int16",
+    INT8,
+    "int8_float32",
+    "int8_float16",
+    "int8_bfloat16",
+)
+COMPUTE_TYPE_HELP = (
+    "Type that CTranslate2 computes in; auto: the fastest one that the processor has instructions "
+    "for. All but float32 may change outputs."
+)
 STANDARD_INPUT = "-"  # in place of a file's name
 METRICS_HELP = (
     "Metrics that score the outputs, separated by commas: bleu, bleu_zh, chrf, chrf_plus_plus, "
@@ -83,9 +105,9 @@ class DecoderConfig(Config):
         path=True,
     )
     metrics: str = setting("", METRICS_HELP)
-    worker_gpu: int | None = setting(
-        None, "GPUs to use; 0 uses the CPU (default: all).", minimum=0, group="Search"
-    )
+    engine: str = setting(TENSORFLOW, ENGINE_HELP, choices=ENGINES, group="Search")
+    compute_type: str = setting(FLOAT32, COMPUTE_TYPE_HELP, choices=COMPUTE_TYPES)
+    worker_gpu: int | None = setting(None, "GPUs to use; 0 uses the CPU (default: all).", minimum=0)
     decode_hparams: str = setting(
         "", "Changes to the problem's search settings, listed below: NAME=VALUE,..."
     )

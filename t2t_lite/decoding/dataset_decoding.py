@@ -68,7 +68,7 @@ def read_examples(
     The records have no text: a target's unknown words are `UNKNOWN_WORD`, which no output matches.
     """
     problem = decoder.problem
-    reader = ExampleReader.of_decoding(problem, decoder.engine.models[0].hparams)
+    reader = ExampleReader.of_decoding(problem, decoder.engine.model_hparams)
     sources, references = [], []
     unknown = words = 0
     for number, (ids, target_ids) in enumerate(eval_examples(paths, reader), 1):

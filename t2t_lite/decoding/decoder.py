@@ -3,21 +3,26 @@
 import itertools
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from t2t_lite.data.problem import Problem
+from t2t_lite.decoding.config import CTRANSLATE2, FLOAT32, TENSORFLOW
 from t2t_lite.decoding.divergence import NoOutputError, NotANumberError, NothingPermittedError
 from t2t_lite.decoding.engine import Engine, Target, Worker
+from t2t_lite.decoding.engines import open_ctranslate2, open_tensorflow
 from t2t_lite.decoding.hypotheses import Details, Hypothesis, Source
 from t2t_lite.decoding.long_lines import NO_BATCHES, BatchResult, HypothesesByIndex, PieceJoiner
 from t2t_lite.decoding.text_codec import TextCodec
+from t2t_lite.decoding.trained_model import TrainedModel
 from t2t_lite.errors import UsageError
-from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
-from t2t_lite.search.parts import SearchPart
 from t2t_lite.text.text_encoder import EOS_ID
+
+if TYPE_CHECKING:
+    from t2t_lite.runs import run_folder
+    from t2t_lite.search.parts import SearchPart
 
 log = logging.getLogger(__name__)
 
@@ -80,10 +85,12 @@ class Decoder:
     @classmethod
     def from_run(
         cls,
-        run: run_folder.RunFolder,
+        run: "run_folder.RunFolder",
         checkpoint: str | None = None,
         hparams: DecodeHParams | None = None,
-        parts: Sequence[SearchPart] = (),
+        parts: "Sequence[SearchPart]" = (),
+        engine: str = TENSORFLOW,
+        compute_type: str = FLOAT32,
         **settings: Any,
     ) -> "Decoder":
         """Restores the model of a run folder.
@@ -93,16 +100,20 @@ class Decoder:
             checkpoint: prefix of a checkpoint; None: the newest.
             hparams: search settings; None: the defaults of the run.
             parts: constraints, and at most one penalty or sampler, for the search.
+            engine: one of `config.ENGINES`.
+            compute_type: what CTranslate2 computes in, one of `config.COMPUTE_TYPES`.
             **settings: the constructor's other arguments.
 
         Raises:
             UserError: the checkpoint is missing or does not fit.
         """
         hparams = hparams or DecodeHParams.of(run)
-        model, step, checkpoint = run.load_model(checkpoint, hparams.dtype)
-        log.info("restored %s after step %d", checkpoint, step)
-        engine = Engine(model, run.encoders, hparams, names=[checkpoint], parts=parts)
-        return cls(engine, run.problem, **settings)
+        trained = TrainedModel(run, checkpoint or "")
+        if engine == CTRANSLATE2:
+            opened = open_ctranslate2([trained], hparams, compute_type=compute_type, parts=parts)
+        else:
+            opened = open_tensorflow([trained], hparams, parts=parts)
+        return cls(opened.engine, run.problem, **settings)
 
     def variant(self, return_beams: bool, with_details: bool) -> "Decoder":
         """Returns a decoder of the same models with other settings.

@@ -23,11 +23,11 @@ from t2t_lite.decoding.batch_journal import (
     lines_in_order,
 )
 from t2t_lite.decoding.config import STANDARD_INPUT, DecoderConfig
-from t2t_lite.decoding.dataset_decoding import read_examples
 from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.decoding.engines import faster_engine
 from t2t_lite.decoding.hypotheses import Hypothesis, Source, best_output
 from t2t_lite.decoding.input_lines import InputLine, InputLines, require_pair
-from t2t_lite.decoding.loading import TrainedModel, find_models, load_decoder
+from t2t_lite.decoding.loading import find_models, load_decoder
 from t2t_lite.decoding.long_lines import NO_BATCHES, BatchResult, HypothesesByIndex
 from t2t_lite.decoding.output_formats import (
     Formatter,
@@ -36,6 +36,7 @@ from t2t_lite.decoding.output_formats import (
     written_score,
 )
 from t2t_lite.decoding.perplexity import perplexity
+from t2t_lite.decoding.trained_model import TrainedModel
 from t2t_lite.errors import DataError, UsageError
 from t2t_lite.metrics.by_name import (
     check_metrics,
@@ -60,6 +61,8 @@ def run(config: DecoderConfig) -> None:
     """
     start = time.monotonic()
     decoder, trained = load_decoder(config, find_models(config))
+    if line := faster_engine(decoder.engine):
+        log.info("%s", line)
     if config.decode_interactive:
         _decode_typed(decoder, config)
     elif config.decode_from_file == STANDARD_INPUT:
@@ -286,6 +289,7 @@ def _origin(
         "decode_hparams": decoder.hparams.to_dict(),
         "long_input": config.long_input,
         "output_format": config.output_format,
+        "engine": decoder.engine.kind,
     }
 
 
@@ -305,6 +309,8 @@ def _decode_split(
     decoder: Decoder, trained: Sequence[TrainedModel], config: DecoderConfig, began: float
 ) -> None:
     """Decodes the dev or test split and prints the score; writes files if any is named."""
+    from t2t_lite.decoding.dataset_decoding import read_examples  # loads TensorFlow
+
     run = trained[0].run
     if not run.problem.has_inputs:
         raise UsageError(

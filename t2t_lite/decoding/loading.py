@@ -1,57 +1,16 @@
 """Finds and loads the trained models of a decoding run."""
 
 import dataclasses
-import glob
-import logging
-import pathlib
 from collections.abc import Sequence
-from typing import Any
 
-from t2t_lite import files
-from t2t_lite.decoding.config import DecoderConfig
+from t2t_lite.decoding.config import CTRANSLATE2, DecoderConfig
 from t2t_lite.decoding.decoder import Decoder
-from t2t_lite.decoding.devices import decoding_devices, on_device
-from t2t_lite.decoding.engine import Engine
+from t2t_lite.decoding.engines import open_ctranslate2, open_tensorflow
+from t2t_lite.decoding.trained_model import TrainedModel
 from t2t_lite.errors import UsageError, UserError
-from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs import checkpoint_files, run_folder
 from t2t_lite.runs.checkpoint_names import named_model
 from t2t_lite.search.decode_hparams import DecodeHParams
-
-log = logging.getLogger(__name__)
-
-
-@dataclasses.dataclass(frozen=True)
-class TrainedModel:
-    """One checkpoint, and the run that wrote it."""
-
-    run: run_folder.RunFolder
-    checkpoint: str  # its prefix; "" until the newest readable one is loaded
-
-    def files(self) -> list[pathlib.Path]:
-        """Returns the files of the checkpoint and all files that belong to the run folder."""
-        path = pathlib.Path(self.checkpoint)
-        return [*self.run.own_files(), *path.parent.glob(glob.escape(path.name) + ".*")]
-
-    def load(self, dtype: str = "") -> tuple[Seq2Seq, "TrainedModel"]:
-        """Builds the model and reads its weights; `dtype`: see `RunFolder.load_model`.
-
-        Returns:
-            The model; this, with the checkpoint that was read.
-
-        Raises:
-            UserError: the weights cannot be read or do not fit.
-        """
-        model, step, checkpoint = self.run.load_model(self.checkpoint or None, dtype)
-        log.info("restored %s after step %d", checkpoint, step)
-        return model, dataclasses.replace(self, checkpoint=checkpoint)
-
-    def origin(self) -> dict[str, Any]:
-        """Returns everything that determines the model's outputs, for JSON."""
-        names = [self.run.folder / name for name in self.run.problem.vocab_files()]
-        # A checkpoint's index holds a checksum of every value.
-        paths = [pathlib.Path(self.checkpoint + checkpoint_files.CHECKPOINT_INDEX), *names]
-        return {"hparams": self.run.hparams.to_dict(), "files": [files.digest(p) for p in paths]}
 
 
 def find_models(config: DecoderConfig) -> list[TrainedModel]:
@@ -84,22 +43,23 @@ def find_models(config: DecoderConfig) -> list[TrainedModel]:
 def load_decoder(
     config: DecoderConfig, trained: Sequence[TrainedModel]
 ) -> tuple[Decoder, list[TrainedModel]]:
-    """Returns the decoder of a run, with its models on its devices; and what was loaded.
+    """Returns the decoder of a run, with the engine of the flags; and what was loaded.
 
     Raises:
         UserError: a checkpoint cannot be read, or a device is missing.
-        UsageError: an unknown decode hparam, or one that does not fit the problem.
+        UsageError: an unknown decode hparam, or one that does not fit the problem or engine.
     """
     run = trained[0].run
     hparams = DecodeHParams.of(run, config.decode_hparams)
-    devices = decoding_devices(config.worker_gpu)
-    with on_device(devices[0]):
-        models, trained = zip(*(one.load(hparams.dtype) for one in trained), strict=True)
-    names = [one.checkpoint for one in trained]
-    engine = Engine(models, run.encoders, hparams, devices, names)
+    if config.engine == CTRANSLATE2:
+        opened = open_ctranslate2(trained, hparams, config.worker_gpu, config.compute_type)
+    else:
+        from t2t_lite.decoding.devices import decoding_devices  # loads TensorFlow
+
+        opened = open_tensorflow(trained, hparams, decoding_devices(config.worker_gpu))
     with_details = config.output_format == "json"
-    decoder = Decoder(engine, run.problem, config.long_input, with_details)
-    return decoder, list(trained)
+    decoder = Decoder(opened.engine, run.problem, config.long_input, with_details)
+    return decoder, opened.trained
 
 
 def _find(name: str, config: DecoderConfig) -> TrainedModel:

@@ -21,10 +21,10 @@ from collections.abc import Mapping
 import sentencepiece
 
 from t2t_lite import files
+from t2t_lite.decoding.ctranslate2_model import Tokens, convert
 from t2t_lite.errors import UsageError, UserError, quoted
-from t2t_lite.export.ctranslate2_model import convert
 from t2t_lite.export.folder import new_folder, origin
-from t2t_lite.export.pieces import Tokens, language_token, sentencepiece_files, tokens_of
+from t2t_lite.export.pieces import language_token, sentencepiece_files, tokens_of
 from t2t_lite.models.finite_weights import require_finite_weights
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams

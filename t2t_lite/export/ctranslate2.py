@@ -7,7 +7,7 @@ import logging
 import shutil
 
 from t2t_lite import files
-from t2t_lite.export.ctranslate2_model import convert
+from t2t_lite.decoding.ctranslate2_model import convert
 from t2t_lite.export.ctranslate2_readme import readme
 from t2t_lite.export.pieces import tokens_of
 from t2t_lite.models.finite_weights import require_finite_weights

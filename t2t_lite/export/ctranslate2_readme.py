@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from t2t_lite.export.ctranslate2_model import POSITIONS
+from t2t_lite.decoding.ctranslate2_model import POSITIONS
 from t2t_lite.export.pieces import language_token, sentencepiece_files, tokens_of
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import SHRINKING, T2T_STOPS, DecodeHParams

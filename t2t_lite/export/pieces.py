@@ -1,28 +1,14 @@
 """How other programs call the ids of a model: by the pieces of text that they stand for."""
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping
 
+from t2t_lite.decoding.ctranslate2_model import Tokens
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.text.imported_encoder import ImportedEncoder
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
 from t2t_lite.text.text_encoder import TextEncoder
 
 _WithPieces = SentencePieceEncoder | ImportedEncoder
-
-
-class Tokens(NamedTuple):
-    """The pieces of text that a model's ids stand for.
-
-    Attributes:
-        sources: those of sources by id.
-        targets: those of targets by id.
-        unknown: that of all that is unknown in sources.
-    """
-
-    sources: Sequence[str]
-    targets: Sequence[str]
-    unknown: str
 
 
 def tokens_of(encoders: Mapping[str, TextEncoder]) -> Tokens | None:

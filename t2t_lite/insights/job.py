@@ -11,6 +11,7 @@ from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.hypotheses import best_output
 from t2t_lite.decoding.loading import find_models, load_decoder
+from t2t_lite.decoding.tensorflow_engine import TensorFlowEngine
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.insights import picture
 from t2t_lite.insights.config import HTML, PNG, InsightsConfig
@@ -79,9 +80,11 @@ def look(decoder: Decoder, text: str, target: str = "") -> tuple[list[View], str
         [found] = decoder.decode([source])
         ids, target = found[0].ids if found else [], best_output(found).text
     ids = [*source.start, *ids, EOS_ID]
-    maps = attention_maps(decoder.engine.models[0], source.ids, ids)
+    assert isinstance(decoder.engine, TensorFlowEngine)
+    model = decoder.engine.models[0]
+    maps = attention_maps(model, source.ids, ids)
     if not maps:
-        raise UserError(f"{type(decoder.engine.models[0]).__name__} has no attention to show")
+        raise UserError(f"{type(model).__name__} has no attention to show")
     if any(np.isnan(layer).any() for layers in maps.values() for layer in layers):
         raise decoder.engine.diverged(source, "--text, line 1")
     tokens = (

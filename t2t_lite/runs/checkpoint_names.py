@@ -4,7 +4,6 @@ import pathlib
 
 from t2t_lite.errors import UserError
 from t2t_lite.runs import checkpoint_files, run_folder
-from t2t_lite.runs.averaging import has_other_sources
 from t2t_lite.runs.checkpoint_files import CHECKPOINT_NAME
 from t2t_lite.runs.selection import Criterion, best_checkpoints
 
@@ -58,6 +57,8 @@ def _path_in_run(name: str, output_dir: str) -> str:
         criterion = Criterion.named(run.flags.get("best_metric", ""), run.problem.metrics)
         return best_checkpoints(run.folder, criterion, 1)[0]
     if name == "averaged":
+        from t2t_lite.runs.averaging import has_other_sources  # loads TensorFlow
+
         averages = run.folder.glob("averaged.ckpt-*.index")
         # By time: an average of the best checkpoints may have an earlier step than an older one.
         newest = max(averages, key=lambda path: path.stat().st_mtime, default=None)

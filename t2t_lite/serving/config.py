@@ -2,6 +2,14 @@
 
 import dataclasses
 
+from t2t_lite.decoding.config import (
+    COMPUTE_TYPE_HELP,
+    COMPUTE_TYPES,
+    ENGINE_HELP,
+    ENGINES,
+    FLOAT32,
+    TENSORFLOW,
+)
 from t2t_lite.runs.config import TrainedModelConfig
 from t2t_lite.settings import setting
 
@@ -15,6 +23,8 @@ class ServerConfig(TrainedModelConfig):
         "Changes to the problem's search settings: NAME=VALUE,... (t2t-decoder --help). beam_size "
         "is the largest n_best that a request may ask for.",
     )
+    engine: str = setting(TENSORFLOW, ENGINE_HELP, choices=ENGINES)
+    compute_type: str = setting(FLOAT32, COMPUTE_TYPE_HELP, choices=COMPUTE_TYPES)
     host: str = setting(
         "127.0.0.1",
         "Address to listen on; 0.0.0.0 accepts connections from the whole network.",

@@ -53,7 +53,9 @@ class RequestTranslator:
         limits: ServerConfig,
     ) -> "RequestTranslator":
         """Restores a model, by default the newest of the run, and compiles its search."""
-        decoder = Decoder.from_run(run, checkpoint, hparams)
+        decoder = Decoder.from_run(
+            run, checkpoint, hparams, engine=limits.engine, compute_type=limits.compute_type
+        )
         decoder.decode([Source("", [EOS_ID])])  # the first client should not wait for compilation
         return cls(decoder, metrics, limits)
 

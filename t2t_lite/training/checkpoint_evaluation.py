@@ -12,15 +12,17 @@ import tensorflow as tf
 from t2t_lite.data.batching import BatchingScheme
 from t2t_lite.data.example_reader import ExampleReader, naming_bad_file
 from t2t_lite.data.input_pipeline import eval_dataset
+from t2t_lite.decoding.config import CTRANSLATE2, FLOAT32, TENSORFLOW
 from t2t_lite.decoding.dataset_decoding import decode_examples, read_examples
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.devices import on_device
-from t2t_lite.decoding.engine import Engine
+from t2t_lite.decoding.tensorflow_engine import TensorFlowEngine
 from t2t_lite.errors import UserError
 from t2t_lite.metrics.base import Score
 from t2t_lite.metrics.bootstrap import BootstrapResult, resample
 from t2t_lite.metrics.by_name import check_metrics, output_metric, output_metrics
 from t2t_lite.models.copies import copy_weights, empty_copy
+from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.training.evaluation import TeacherForced
@@ -55,6 +57,7 @@ def score_checkpoints(
     data_dir: str = "",
     decode_hparams: str = "",
     metrics: Sequence[str] = (),
+    engine: tuple[str, str] = (TENSORFLOW, FLOAT32),
 ) -> list[CheckpointScores]:
     """Scores checkpoints of one or several runs of the same problem on a whole split.
 
@@ -65,6 +68,7 @@ def score_checkpoints(
         data_dir: folder of the data; empty: each run's own.
         decode_hparams: changes to the problem's search settings.
         metrics: names of registered metrics; none: those of the first run's problem.
+        engine: what decodes, and what CTranslate2 computes in: see `DecoderConfig`.
 
     Returns:
         The scores in the order of `checkpoints`, with paired bootstrap resampling of each against
@@ -73,7 +77,9 @@ def score_checkpoints(
     folders = [str(pathlib.Path(path).parent) for path in checkpoints]
     metrics = metrics or RunFolder.open(folders[0]).problem.metrics
     check_metrics(metrics)
-    scorer = functools.cache(lambda folder: _Scorer(folder, strategy, data_dir, decode_hparams))
+    scorer = functools.cache(
+        lambda folder: _Scorer(folder, strategy, data_dir, decode_hparams, engine)
+    )
     scored = []
     for folder, path in zip(folders, checkpoints, strict=True):
         scored.append(scorer(folder).score(path, split, output_metrics(metrics)))
@@ -116,7 +122,12 @@ class _Scorer:
     """Scores checkpoints of one run, one after another."""
 
     def __init__(
-        self, folder: str, strategy: tf.distribute.Strategy, data_dir: str, decode_hparams: str
+        self,
+        folder: str,
+        strategy: tf.distribute.Strategy,
+        data_dir: str,
+        decode_hparams: str,
+        engine: tuple[str, str],
     ) -> None:
         self.run = RunFolder.open(folder)
         self._data_dir = data_dir or self.run.flags["data_dir"]
@@ -125,20 +136,12 @@ class _Scorer:
             self._model = self.run.build_model()
         self._strategy = strategy
         self._teacher_forced = TeacherForced(strategy, self._model)
-        hparams = DecodeHParams.of(self.run, decode_hparams)
-        devices = strategy.extended.worker_devices
-        self._decoding_model = self._model
-        if hparams.dtype:
-            with on_device(devices[0]):
-                self._decoding_model = empty_copy(self._model, hparams.dtype)
-        engine = Engine(self._decoding_model, self.run.encoders, hparams, devices)
-        self._decoder = Decoder(engine, self.run.problem)
+        self._hparams = DecodeHParams.of(self.run, decode_hparams)
+        self._engine_name, self._compute_type = engine
 
     def score(self, checkpoint: str, split: str, metrics: Sequence[str]) -> _Scored:
         """Scores a checkpoint, using `metrics` for its outputs."""
         step = self.run.restore_weights(self._model, checkpoint)
-        if self._decoding_model is not self._model:
-            copy_weights(self._model, self._decoding_model)
         problem, hparams = self.run.problem, self.run.hparams
         paths = problem.existing_filepaths(self._data_dir, split)
         batches = eval_dataset(
@@ -149,11 +152,39 @@ class _Scorer:
         )
         with naming_bad_file(paths):
             values = self._teacher_forced(batches)
-            self._decoder.engine.names = [checkpoint]
-            decodes = decode_examples(self._decoder, paths, f"{split} example")
+            decoder = self._decoder(checkpoint)
+            decodes = decode_examples(decoder, paths, f"{split} example")
             # A language model's texts are not decoded, but its loss is of them.
-            references = decodes.references or read_examples(self._decoder, paths)[1]
+            references = decodes.references or read_examples(decoder, paths)[1]
         by_metric = decodes.score(metrics)
         for score in by_metric.values():
             values |= score.values
         return _Scored(CheckpointScores(checkpoint, step, values), by_metric, references)
+
+    def _decoder(self, checkpoint: str) -> Decoder:
+        """Returns the decoder of a checkpoint, whose weights the model has."""
+        if self._engine_name == CTRANSLATE2:
+            engine = (self._engine_name, self._compute_type)
+            return Decoder.from_run(self.run, checkpoint, self._hparams, (), *engine)
+        if self._decoding_model is not self._model:
+            copy_weights(self._model, self._decoding_model)
+        self._tensorflow.names = [checkpoint]
+        return Decoder(self._tensorflow, self.run.problem)
+
+    @functools.cached_property
+    def _decoding_model(self) -> Seq2Seq:
+        """The model, or a copy in the type to decode in."""
+        if not self._hparams.dtype:
+            return self._model
+        with on_device(self._devices[0]):
+            return empty_copy(self._model, self._hparams.dtype)
+
+    @functools.cached_property
+    def _tensorflow(self) -> TensorFlowEngine:
+        """The engine, compiled once for all checkpoints."""
+        encoders = self.run.encoders
+        return TensorFlowEngine(self._decoding_model, encoders, self._hparams, self._devices)
+
+    @property
+    def _devices(self) -> Sequence[str]:
+        return self._strategy.extended.worker_devices

@@ -27,7 +27,7 @@ from t2t_lite.data.input_pipeline import eval_dataset
 from t2t_lite.decoding.dataset_decoding import Decodes, decode_examples
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.divergence import NoOutputError
-from t2t_lite.decoding.engine import Engine
+from t2t_lite.decoding.tensorflow_engine import TensorFlowEngine
 from t2t_lite.metrics.base import Score, TeacherForcedTotals
 from t2t_lite.metrics.by_name import check_metrics, output_metrics, teacher_forced_values
 from t2t_lite.metrics.command_metric import ProgramError
@@ -75,7 +75,7 @@ class Evaluator:
         check_metrics(run.problem.metrics)
         self.reader = ExampleReader.of(run.problem, run.hparams)
         self.teacher_forced = TeacherForced(self.strategy, self.model)
-        engine = Engine(self.model, run.encoders, self.decode_hparams, devices)
+        engine = TensorFlowEngine(self.model, run.encoders, self.decode_hparams, devices)
         self.decoder = Decoder(engine, run.problem)
 
     def __call__(self, step: int, writer: MetricsWriter, kind: str = "eval") -> None:

@@ -12,6 +12,7 @@ import time
 import keras
 import tensorflow as tf
 
+from t2t_lite import processor
 from t2t_lite.cluster.cluster import Cluster
 from t2t_lite.cluster.workers import Workers, join_cluster
 from t2t_lite.data.example_reader import naming_bad_file
@@ -198,6 +199,9 @@ class Trainer:
             self.parts // replicas,
             f"{self.parts * run.hparams.batch_size:,}",
         )
+        on_cpu = all("CPU" in name for name in self.strategy.extended.worker_devices)
+        if on_cpu and (line := processor.slow_dtype(run.hparams.dtype)):
+            log.warning("%s", line)
         log.info("training data: %s", self.data.statistics())
         for line in findings.of_data(run.problem, self.config.data_dir):
             log.warning("the data's text: %s", line)

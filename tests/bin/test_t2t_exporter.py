@@ -4,7 +4,7 @@ import pytest
 
 from support.commands import refusal
 from t2t_lite.bin.t2t_exporter import COMMAND, main
-from t2t_lite.export.ctranslate2_model import QUANTIZATIONS
+from t2t_lite.decoding.ctranslate2_model import QUANTIZATIONS
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from support.small_models import set_logits
 from t2t_lite import registry
 from t2t_lite.decoding.decoder import Decoder
-from t2t_lite.decoding.engine import Engine
+from t2t_lite.decoding.tensorflow_engine import TensorFlowEngine
 from t2t_lite.errors import UsageError
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text.text_encoder import ByteTextEncoder, TokenTextEncoder
@@ -40,7 +40,7 @@ def model():
 def decode(model, encoders, **changes):
     problem = registry.problem("text2text_tmpdir_tokens")
     both = dict(zip(("inputs", "targets"), encoders, strict=True))
-    engine = Engine(model, both, DecodeHParams(extra_length=4, min_length=4, **changes))
+    engine = TensorFlowEngine(model, both, DecodeHParams(extra_length=4, min_length=4, **changes))
     decoder = Decoder(engine, problem, with_details=not changes)
     return decoder.decode(decoder.text.encode(LINES))
 

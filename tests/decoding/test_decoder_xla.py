@@ -6,7 +6,7 @@ import pytest
 from support.rounding import assert_close
 from support.small_models import make_decided
 from support.terms import log_prob_terms
-from t2t_lite.decoding.engine import Engine
+from t2t_lite.decoding.tensorflow_engine import TensorFlowEngine
 from t2t_lite.errors import UsageError
 from t2t_lite.search import search_loop
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -94,6 +94,6 @@ def test_xla_finds_the_same_with_few_sizes(names, settings, monkeypatch):
 def test_several_logical_cpu_devices_are_refused():
     hparams = DecodeHParams(xla_compile=True)
     model = make_decided(TRANSFORMER, 1)
-    Engine(model, {}, hparams, ["CPU:0"])
+    TensorFlowEngine(model, {}, hparams, ["CPU:0"])
     with pytest.raises(UsageError, match="'xla_compile': XLA cannot decode on several logical CPU"):
-        Engine(model, {}, hparams, ["CPU:0", "CPU:1"])
+        TensorFlowEngine(model, {}, hparams, ["CPU:0", "CPU:1"])

@@ -10,7 +10,7 @@ from support.terms import log_prob_terms
 from t2t_lite import registry
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.devices import Replicas, decoding_devices
-from t2t_lite.decoding.engine import Engine
+from t2t_lite.decoding.tensorflow_engine import TensorFlowEngine
 from t2t_lite.errors import UserError
 from t2t_lite.search.decode_hparams import DecodeHParams
 
@@ -37,7 +37,7 @@ def test_two_devices_find_what_one_does_also_while_a_model_is_trained_on_them():
     problem = registry.problem("algorithmic_identity_decimal40")
     encoders = problem.get_feature_encoders("")
     one, two = (
-        Decoder(Engine(model, encoders, SEARCH, devices), problem)
+        Decoder(TensorFlowEngine(model, encoders, SEARCH, devices), problem)
         for devices in (DEVICES[:1], strategy.extended.worker_devices)
     )
     sources = one.text.encode(

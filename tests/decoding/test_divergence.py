@@ -17,10 +17,11 @@ from t2t_lite.cluster.workers import Workers
 from t2t_lite.data.problem import Output
 from t2t_lite.decoding import dataset_decoding
 from t2t_lite.decoding.decoder import Decoder
-from t2t_lite.decoding.divergence import DivergedError, diverged
-from t2t_lite.decoding.engine import Engine, Worker
+from t2t_lite.decoding.divergence import DivergedError
+from t2t_lite.decoding.divergence_cause import diverged
 from t2t_lite.decoding.hypotheses import Source
 from t2t_lite.decoding.scoring import total_score
+from t2t_lite.decoding.tensorflow_engine import TensorFlowEngine, TensorFlowWorker
 from t2t_lite.errors import UserError
 from t2t_lite.export.query_client import Client
 from t2t_lite.insights import job
@@ -177,7 +178,7 @@ def test_the_checkpoint_that_gives_nan_of_finite_weights_is_named(models):
     assert "line 3: one of a, b outputs NaN" in str(error)
 
 
-class Inline(Worker):
+class Inline(TensorFlowWorker):
     """Replaces the devices: searches and scores that are NaN for texts with a "?"."""
 
     def __init__(self):
@@ -209,7 +210,7 @@ def asking(names=("runs/one/model.ckpt-5",)) -> Decoder:
         source=str,
         postprocess=lambda source, text: types.SimpleNamespace(text=text, repairs=0),
     )
-    engine = Engine([model], encoders, DecodeHParams(batch_size=2), names=names)
+    engine = TensorFlowEngine([model], encoders, DecodeHParams(batch_size=2), names=names)
     engine.map = Inline().map
     return Decoder(engine, problem)
 

@@ -13,7 +13,7 @@ import pytest
 from support.rounding import relative_bound
 from support.small_runs import make_run, save_weights
 from support.terms import log_prob_terms
-from t2t_lite.decoding import jobs, loading
+from t2t_lite.decoding import devices, jobs
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.loading import find_models, load_decoder
@@ -56,7 +56,7 @@ def decoders_are_shared():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jobs, "load_decoder", load_once)
-        patch.setattr(loading, "decoding_devices", lambda _: ["CPU:0"])
+        patch.setattr(devices, "decoding_devices", lambda _: ["CPU:0"])
         yield
 
 

@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 from support.small_runs import noisy_run
 from t2t_lite.data.problem import Output
 from t2t_lite.data.text_problems import Text2TextProblem
-from t2t_lite.decoding import input_lines, jobs, loading
+from t2t_lite.decoding import dataset_decoding, devices, input_lines, jobs
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.decoder import Decoder
-from t2t_lite.decoding.engine import Engine
 from t2t_lite.decoding.hypotheses import Hypothesis, Source
 from t2t_lite.decoding.loading import find_models, load_decoder
+from t2t_lite.decoding.tensorflow_engine import TensorFlowEngine
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text.text_encoder import EOS_ID, ByteTextEncoder
 
@@ -96,7 +96,7 @@ def run(config: DecoderConfig, batches: Batches) -> str:
     hparams = hparams.copy(write_beam_scores=True)
     model = types.SimpleNamespace(hparams=types.SimpleNamespace(max_length=0))
     model.learned_positions = 0
-    decoder = Decoder(Engine([model], BYTES, hparams), Bytes())
+    decoder = Decoder(TensorFlowEngine([model], BYTES, hparams), Bytes())
     decoder.engine.map = batches.map
     opened = types.SimpleNamespace(
         problem=Bytes(),
@@ -110,7 +110,7 @@ def run(config: DecoderConfig, batches: Batches) -> str:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jobs, "find_models", lambda config: [trained])
         patch.setattr(jobs, "load_decoder", lambda config, trained: (decoder, trained))
-        patch.setattr(jobs, "read_examples", examples)
+        patch.setattr(dataset_decoding, "read_examples", examples)
         patch.setattr(input_lines, "_FIRST_WINDOW", 4)
         patch.setattr(os, "fsync", lambda descriptor: None)
         jobs.run(config)
@@ -196,7 +196,7 @@ def test_a_killed_process_resumes_with_what_is_left(tmp_path, monkeypatch, caplo
     assert len(kept) >= 12
     window = kept[-1][0]
     assert sum(len(batch[2]) for batch in kept if batch[0] == window) < window + 16, "half done"
-    monkeypatch.setattr(loading, "decoding_devices", lambda _: ["CPU:0"])
+    monkeypatch.setattr(devices, "decoding_devices", lambda _: ["CPU:0"])
     loaded = load_decoder(config, find_models(config))
     monkeypatch.setattr(jobs, "load_decoder", lambda *_: loaded)  # for both
     with caplog.at_level("INFO"):

@@ -17,12 +17,12 @@ from support.short_runs import short_run
 from support.terms import log_prob_terms
 from t2t_lite import registry
 from t2t_lite.data.text_problems import Text2TextProblem, TwoVocabularies
+from t2t_lite.decoding.ctranslate2_model import convert
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.scoring import score
 from t2t_lite.decoding.translator import Translator
 from t2t_lite.errors import UserError
 from t2t_lite.export import ctranslate2 as exporter
-from t2t_lite.export.ctranslate2_model import convert
 from t2t_lite.export.ctranslate2_readme import readme
 from t2t_lite.models.output_projection import EXCLUDED
 from t2t_lite.runs import run_folder

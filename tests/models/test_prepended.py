@@ -9,9 +9,9 @@ from keras import ops
 from support.model_kinds import with_noise
 from support.rounding import assert_close
 from support.terms import roundings_of, terms_of
+from t2t_lite.decoding.ctranslate2_model import convert
 from t2t_lite.decoding.scoring import total_score
 from t2t_lite.errors import UsageError, UserError
-from t2t_lite.export.ctranslate2_model import convert
 from t2t_lite.models.attention_lm import AttentionLM
 from t2t_lite.models.evolved_transformer import EvolvedTransformer
 from t2t_lite.models.prepended import full_attention_bias, joined

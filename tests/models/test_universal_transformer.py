@@ -13,8 +13,8 @@ from support.model_kinds import make_model, model_of, without_values
 from support.rounding import assert_close
 from support.terms import terms_of
 from t2t_lite import registry
+from t2t_lite.decoding.ctranslate2_model import convert
 from t2t_lite.errors import UserError
-from t2t_lite.export.ctranslate2_model import convert
 from t2t_lite.models.seq2seq import with_attention
 from t2t_lite.models.universal_transformer import (
     AdaptiveSteps,

@@ -17,8 +17,8 @@ from support.servers import Client, serve
 from support.terms import log_prob_terms
 from t2t_lite.data.problem import Output
 from t2t_lite.decoding.decoder import Decoder
-from t2t_lite.decoding.engine import Engine
 from t2t_lite.decoding.hypotheses import Hypothesis
+from t2t_lite.decoding.tensorflow_engine import TensorFlowEngine
 from t2t_lite.decoding.translator import Translator
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.prometheus import ServerMetrics
@@ -74,7 +74,7 @@ def test_a_text_of_several_lines_is_translated_line_by_line(server):
 @pytest.mark.integration
 def test_n_best_are_those_of_the_decoder_that_returns_beams(server, decoder):
     hparams = decoder.hparams.copy(return_beams=True)
-    engine = Engine(decoder.engine.models, decoder.engine.encoders, hparams)
+    engine = TensorFlowEngine(decoder.engine.models, decoder.engine.encoders, hparams)
     beams = Decoder(engine, decoder.problem)
     for text, found in zip(TEXTS, beams.decode(beams.text.encode(TEXTS)), strict=True):
         _, answer = server.translate(text=text, n_best=2)

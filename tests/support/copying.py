@@ -5,8 +5,8 @@ import tensorflow as tf
 from t2t_lite import registry
 from t2t_lite.data.text_problems import Text2SelfProblem, Text2TextProblem
 from t2t_lite.decoding.decoder import Decoder
-from t2t_lite.decoding.engine import Engine
 from t2t_lite.decoding.hypotheses import best_output
+from t2t_lite.decoding.tensorflow_engine import TensorFlowEngine
 from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.models.seq2seq import DecodeState, Seq2Seq
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -80,7 +80,7 @@ class BytesAlone(Text2SelfProblem):
 
 def bytes_decoder(model, problem=None, settings=None, encoders=BYTES, **others) -> Decoder:
     """Returns a decoder of bytes with this model, or models."""
-    engine = Engine(model, encoders, settings or DecodeHParams())
+    engine = TensorFlowEngine(model, encoders, settings or DecodeHParams())
     return Decoder(engine, problem or Bytes(), **others)
 
 

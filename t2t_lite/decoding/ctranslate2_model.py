@@ -9,7 +9,8 @@ probability among the others; our search does not. That adds -log(1 - p) to the 
 every token, where p is theirs together, and changes the output of no greedy search.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import keras
 import numpy as np
@@ -17,7 +18,6 @@ import tensorflow as tf
 from keras import ops
 
 from t2t_lite.errors import UserError
-from t2t_lite.export.pieces import Tokens
 from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.layers.attention import EncoderDecoderAttention, SelfAttention
 from t2t_lite.layers.dense import Projection
@@ -59,10 +59,25 @@ _ACTIVATIONS = {
 _PRE_NORM, _POST_NORM = ("n", "a"), ("", "an")
 
 
+class Tokens(NamedTuple):
+    """The pieces of text that a model's ids stand for.
+
+    Attributes:
+        sources: those of sources by id.
+        targets: those of targets by id.
+        unknown: that of all that is unknown in sources.
+    """
+
+    sources: Sequence[str]
+    targets: Sequence[str]
+    unknown: str
+
+
 def convert(
     model: Seq2Seq,
     tokens: Tokens | None = None,
     quantization: str = "float32",
+    is_for_engine: bool = False,
 ) -> "TransformerSpec":
     """Converts a model to CTranslate2's specification, whose `save` writes it into a folder.
 
@@ -70,11 +85,44 @@ def convert(
         model: a Transformer.
         tokens: CTranslate2's names of the ids; None: each id as text, and 0 is for what is unknown.
         quantization: how weights are stored, one of `QUANTIZATIONS`.
+        is_for_engine: whether the caller forbids the ids that are never output by itself, and ends
+            sources with EOS; then probabilities and attention are those of our model.
     """
     try:
         from ctranslate2.specs import TransformerSpec, common_spec
     except ImportError:
         raise UserError("ctranslate2 is not installed: pip install 't2t_lite[ct2]'") from None
+    hparams = require_convertible(model)
+    assert isinstance(model, Transformer)
+    spec = TransformerSpec.from_config(
+        (len(model.encoder.stack), len(model.decoder.stack)),
+        hparams.num_heads,
+        with_relative_position=_is_relative(model.encoder),
+        no_final_norm="n" not in model.encoder.end.sequence,
+        activation=common_spec.Activation[_ACTIVATIONS[hparams.ffn_activation]],
+        alignment_heads=hparams.num_heads,  # the average of all, as ours
+    )
+    # Not above: the specification of a post-norm model would have no room for a last norm.
+    spec.encoder.pre_norm = spec.decoder.pre_norm = _is_pre_norm(hparams)
+    _set_encoder(spec.encoder, model.encoder)
+    _set_decoder(spec.decoder, model.decoder)
+    _set_output(spec.decoder, model, () if is_for_engine else model.never_output)
+    spec.config.layer_norm_epsilon = hparams.norm_epsilon
+    _register_vocabularies(spec, model, tokens)
+    spec.config.add_source_eos = not is_for_engine
+    if quantization == "bfloat16":  # ctranslate2 itself can do this only with PyTorch
+        _round_to_bfloat16(spec)
+    spec.validate()
+    spec.optimize(quantization)
+    return spec
+
+
+def require_convertible(model: Seq2Seq) -> TransformerHParams:
+    """Returns the hyperparameters of a model that CTranslate2 can hold.
+
+    Raises:
+        UserError: it cannot; the message names the model, or the hparam.
+    """
     hparams = model.hparams
     is_plain = isinstance(model, Transformer) and model.encoder_class is TransformerEncoder
     if not (is_plain and isinstance(hparams, TransformerHParams)):
@@ -93,25 +141,8 @@ def convert(
             "SavedModel (--format=savedmodel)"
         )
     _refuse_other_layers(hparams)
-    spec = TransformerSpec.from_config(
-        (len(model.encoder.stack), len(model.decoder.stack)),
-        hparams.num_heads,
-        with_relative_position=_is_relative(model.encoder),
-        no_final_norm="n" not in model.encoder.end.sequence,
-        activation=common_spec.Activation[_ACTIVATIONS[hparams.ffn_activation]],
-    )
-    # Not above: the specification of a post-norm model would have no room for a last norm.
-    spec.encoder.pre_norm = spec.decoder.pre_norm = _is_pre_norm(hparams)
-    _set_encoder(spec.encoder, model.encoder)
-    _set_decoder(spec.decoder, model.decoder)
-    _set_output(spec.decoder, model)
-    spec.config.layer_norm_epsilon = hparams.norm_epsilon
-    _register_vocabularies(spec, model, tokens)
-    if quantization == "bfloat16":  # ctranslate2 itself can do this only with PyTorch
-        _round_to_bfloat16(spec)
-    spec.validate()
-    spec.optimize(quantization)
-    return spec
+    _is_pre_norm(hparams)
+    return hparams
 
 
 def _refuse_other_layers(h: TransformerHParams) -> None:
@@ -175,15 +206,15 @@ def _set_decoder(spec: "LayerSpec", decoder: TransformerDecoder) -> None:
     _set_norm(spec, decoder.end)
 
 
-def _set_output(spec: "LayerSpec", model: Transformer) -> None:
-    """Sets the softmax's weights, and the bias, perhaps with `_NEVER`."""
+def _set_output(spec: "LayerSpec", model: Transformer, never: Sequence[int]) -> None:
+    """Sets the softmax's weights and bias, with `_NEVER` for padding and these ids."""
     spec.projection.weight = _array(model.softmax_embedding.matrix)
     projection = model.output_projection
-    never = [*model.never_output, *([] if projection.has_padding else [PAD_ID])]
-    if projection.bias is not None or never:
+    excluded = [*never, *([] if projection.has_padding else [PAD_ID])]
+    if projection.bias is not None or excluded:
         nothing = np.zeros(model.targets_vocab_size, np.float32)
         bias = nothing if projection.bias is None else _array(projection.bias)
-        bias[never] = _NEVER
+        bias[excluded] = _NEVER
         spec.projection.bias = bias
 
 
@@ -234,6 +265,11 @@ def _position_table(layer: Position) -> np.ndarray:
     return _array(layer(nothing, ops.arange(POSITIONS))[0])
 
 
+def limits_positions(model: Transformer) -> bool:
+    """Whether the model in CTranslate2 reads and writes at most `POSITIONS` ids."""
+    return not _is_relative(model.encoder)
+
+
 def _is_relative(part: TransformerPart) -> bool:
     return isinstance(part.stack[0].attention, RelativeSelfAttention)
 
@@ -253,7 +289,6 @@ def _register_vocabularies(
         tokens = Tokens(sources, targets, sources[PAD_ID])
     spec.register_source_vocabulary(list(tokens.sources))
     spec.register_target_vocabulary(list(tokens.targets))
-    spec.config.add_source_eos = True
     spec.config.eos_token = tokens.targets[EOS_ID]
     # T2T's vocabularies have no id for the start.
     start_id = model.hparams.start_id or PAD_ID

@@ -1,0 +1,307 @@
+"""CTranslate2's engine: decodes with an export of the run's checkpoint, made once.
+
+Its search differs from ours in two points. It ends when beam_size outputs have ended, and an output
+can end only among the beam_size likeliest continuations, not among twice as many. Its hypotheses
+are ranked by our penalties, and scored as ours are.
+"""
+
+import itertools
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import numpy as np
+
+from t2t_lite.decoding.config import CTRANSLATE2
+from t2t_lite.decoding.divergence import DivergedError, require_numbers, require_outputs
+from t2t_lite.decoding.engine import Engine, Target, Worker
+from t2t_lite.decoding.hypotheses import Source
+from t2t_lite.decoding.kept_export import KeptExport
+from t2t_lite.errors import UsageError
+from t2t_lite.search.decode_hparams import LENGTH_PENALTIES, DecodeHParams
+from t2t_lite.text.languages import speaking
+from t2t_lite.text.text_encoder import EOS_ID, TextEncoder
+
+if TYPE_CHECKING:
+    import ctranslate2
+
+    from t2t_lite.hparams.basic import BasicHParams
+
+_Batch = TypeVar("_Batch")
+_Result = TypeVar("_Result")
+
+# Decode hparams without a counterpart in CTranslate2, by the value that asks for nothing; and why.
+REFUSED = {
+    "sampling_method": ("argmax", "it draws for a batch, not for each line"),
+    "well_formed": (False, "it does not know trees"),
+    "force_decode_length": (False, "it has no outputs of a fixed length"),
+    "search": ("", "it cannot call search parts of your own"),
+    "dtype": ("", "--compute_type sets the type"),
+    "xla_compile": (False, "XLA compiles TensorFlow's programs"),
+}
+
+# Subwords of the sources that it decodes together; more do not make it faster.
+_BATCH_SUBWORDS = 1024
+
+# Least attention to a source position, as in `search/penalties.py`: log 0 outweighs all else.
+_LEAST_ATTENTION = 1e-6
+
+
+def refuse_settings(hparams: DecodeHParams, parts: Sequence[object] = ()) -> None:
+    """Raises UsageError for a search setting that CTranslate2 has no counterpart of."""
+    if parts:
+        raise UsageError(
+            f"search part {type(parts[0]).__name__}: not with --engine=ctranslate2, which cannot "
+            "call search parts of your own; leave it out, or use --engine=tensorflow"
+        )
+    for name, (nothing, reason) in REFUSED.items():
+        if (value := getattr(hparams, name)) != nothing:
+            raise UsageError(
+                f"decode hparam {name}={value}: not with --engine=ctranslate2: {reason}; leave it "
+                "out, or use --engine=tensorflow"
+            )
+
+
+class CTranslate2Engine(Engine):
+    """Searches and scores with CTranslate2, on all cores, or on one GPU.
+
+    Args:
+        translator: CTranslate2's, for the export.
+        export: what else is known of the model.
+        encoders: the encoders of "inputs" and "targets".
+        hparams: search settings.
+        model_hparams: the model's hyperparameters.
+        name: what messages call the model.
+
+    Raises:
+        UsageError: a setting has no counterpart, or the model does not know a language.
+    """
+
+    has_source_attention = True
+
+    def __init__(
+        self,
+        translator: "ctranslate2.Translator",
+        export: KeptExport,
+        encoders: Mapping[str, TextEncoder],
+        hparams: DecodeHParams,
+        model_hparams: "BasicHParams",
+        name: str,
+    ) -> None:
+        refuse_settings(hparams)
+        self.kind = f"{CTRANSLATE2}, {translator.compute_type}"
+        self.encoders = speaking(encoders, hparams.languages)
+        self.hparams = hparams
+        self.max_input_size = _least(
+            hparams.source_limit([model_hparams.max_length]), export.positions
+        )
+        self.learned_positions = export.learned_positions
+        self._translator = translator
+        self._export = export
+        self._model_hparams = model_hparams
+        self._name = name
+        self._worker = CTranslate2Worker(translator, export, hparams)
+
+    @property
+    def model_hparams(self) -> "BasicHParams":
+        """The hyperparameters of the model."""
+        return self._model_hparams
+
+    def returning_beams(self, return_beams: bool) -> Self:
+        """Returns an engine of the same model; its searches always end with all hypotheses."""
+        if return_beams == self.hparams.return_beams:
+            return self
+        hparams = self.hparams.copy(return_beams=return_beams)
+        others = (self._model_hparams, self._name)
+        return type(self)(self._translator, self._export, self.encoders, hparams, *others)
+
+    def map(
+        self, work: Callable[[Worker, _Batch], _Result], batches: Sequence[_Batch]
+    ) -> Iterator[tuple[int, _Result]]:
+        """Calls `work` for one batch after the other: each occupies all cores."""
+        for index, batch in enumerate(batches):
+            yield index, work(self._worker, batch)
+
+    def diverged(self, source: Source, place: str) -> DivergedError:
+        """Returns the error for a source: the exported weights are finite, but too large."""
+        del source
+        remedy = ", although all its weights are finite: use another --compute_type or checkpoint"
+        return DivergedError(place, self._name, remedy)
+
+
+class CTranslate2Worker(Worker):
+    """Decodes batches with CTranslate2.
+
+    Args:
+        translator: CTranslate2's.
+        export: as in `CTranslate2Engine`.
+        hparams: search settings.
+    """
+
+    def __init__(
+        self, translator: "ctranslate2.Translator", export: KeptExport, hparams: DecodeHParams
+    ) -> None:
+        self._translator = translator
+        self._export = export
+        self._hparams = hparams
+        # Where tokens are forbidden, CTranslate2 divides their probability among the others.
+        self._divides = bool(
+            export.never_output or hparams.min_length or hparams.no_repeat_ngram_size
+        )
+
+    def search(self, sources: Sequence[Source], limits: Sequence[int]) -> list[list[Target]]:
+        """Returns the hypotheses of each source, best first, with at most so many ids.
+
+        CTranslate2 has one limit for all sources of a call. A source whose search reached its own
+        limit is decoded again, with those of the same limit.
+        """
+        limits = [_least(limit, self._export.positions) for limit in limits]
+        found = self._translate(sources, max(limits))
+        again = defaultdict(list)
+        for i, (targets, limit) in enumerate(zip(found, limits, strict=True)):
+            if limit < max(limits) and any(len(target.ids) >= limit for target in targets):
+                again[limit].append(i)
+        for limit, places in again.items():
+            others = self._translate([sources[i] for i in places], limit)
+            for i, targets in zip(places, others, strict=True):
+                found[i] = targets
+        _require_numbers(found)
+        require_outputs(sources, found)
+        return found
+
+    def score(self, targets: Sequence[Target]) -> list[Target]:
+        """Returns targets with the scores that our search would give them."""
+        found = []
+        for target, (log_probs, attention) in zip(
+            targets, self._explained(targets, bool(self._hparams.coverage_penalty)), strict=True
+        ):
+            total = float(np.sum(log_probs))
+            found.append(self._scored(target, total, attention))
+        _require_numbers([found])
+        return found
+
+    def details(self, targets: Sequence[Target]) -> list[tuple[np.ndarray, np.ndarray | None]]:
+        """Returns for each target its tokens' log-probabilities [T] and attention [T, S]."""
+        return list(self._explained(targets, with_attention=True))
+
+    def _translate(self, sources: Sequence[Source], limit: int) -> list[list[Target]]:
+        """Searches with the same limit for all sources."""
+        h = self._hparams
+        starts = [[*source.start, *source.prefix] for source in sources]
+        results = self._translator.translate_batch(
+            [_names(source.ids) for source in sources],
+            target_prefix=[_names(start) for start in starts] if any(starts) else None,
+            **self._batching,
+            beam_size=h.beam_size,
+            num_hypotheses=h.beam_size,
+            length_penalty=1,  # scores are means, which `_targets` undoes
+            no_repeat_ngram_size=h.no_repeat_ngram_size,
+            suppress_sequences=[[name] for name in _names(self._export.never_output)] or None,
+            max_input_length=0,
+            max_decoding_length=limit,
+            # Ours does not count what is given; theirs counts all.
+            min_decoding_length=h.min_length + max(len(source.start) for source in sources),
+            return_scores=True,
+            return_end_token=True,
+            return_attention=bool(h.coverage_penalty),
+        )
+        found = [
+            self._targets(source, len(start), result)
+            for source, start, result in zip(sources, starts, results, strict=True)
+        ]
+        if self._divides or any(source.prefix for source in sources):
+            scored = iter(self.score([*itertools.chain(*found)]))
+            found = [[next(scored) for _ in targets] for targets in found]
+        return [_ranked(targets) for targets in found]
+
+    def _targets(
+        self, source: Source, given: int, result: "ctranslate2.TranslationResult"
+    ) -> list[Target]:
+        """Returns the hypotheses of a source, of which `given` tokens were given."""
+        attention = result.attention or [None] * len(result.hypotheses)
+        targets = []
+        for tokens, mean, weights in zip(result.hypotheses, result.scores, attention, strict=True):
+            ids = [int(token) for token in tokens]
+            total = mean * max(len(ids) - given, 1)
+            targets.append(self._scored(Target(source, ids), total, weights))
+        return targets
+
+    def _scored(self, target: Target, total: float, attention: Any) -> Target:
+        """Returns a target with our score, computed from its log-probability."""
+        h = self._hparams
+        if not _has_ended(target) or h.beam_size == 1:
+            return target._replace(score=total)
+        score = total / LENGTH_PENALTIES[h.length_penalty](len(target.ids)) ** h.alpha
+        if h.coverage_penalty:
+            summed = np.sum(attention, axis=0)  # [S]
+            logs = np.log(np.clip(summed, _LEAST_ATTENTION, 1.0))
+            score += h.coverage_penalty * float(np.sum(logs))
+        return target._replace(score=score)
+
+    def _explained(
+        self, targets: Sequence[Target], with_attention: bool
+    ) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+        """Yields the log-probabilities [T] and the attention [T, S], or None, of each target."""
+        sources = [_names(target.source.ids) for target in targets]
+        bare = [_names(target.ids[:-1] if _has_ended(target) else target.ids) for target in targets]
+        scored = self._translator.score_batch(sources, bare, **self._batching, max_input_length=0)
+        attentions: Iterator[Any] = itertools.repeat(None, len(targets))
+        if with_attention:
+            attentions = self._attention(sources, bare)
+        for target, one, attention in zip(targets, scored, attentions, strict=True):
+            log_probs = np.array(one.log_probs[: len(target.ids)], np.float32)
+            log_probs[: len(target.source.start)] = 0.0  # given
+            yield log_probs, None if attention is None else attention[: len(target.ids)]
+
+    def _attention(
+        self, sources: Sequence[Sequence[str]], bare: Sequence[Sequence[str]]
+    ) -> Iterator[np.ndarray]:
+        """Yields the attention [T, S] to each source while its target and EOS are predicted.
+
+        The targets, without EOS, are prefixes of outputs with one token more.
+        """
+        results = self._translator.translate_batch(
+            sources,
+            target_prefix=bare,
+            **self._batching,
+            beam_size=1,
+            max_input_length=0,
+            max_decoding_length=max(map(len, bare)) + 1,
+            return_end_token=True,
+            return_attention=True,
+        )
+        for tokens, result in zip(bare, results, strict=True):
+            yield np.array(result.attention[0], np.float32)[: len(tokens) + 1]
+
+    @property
+    def _batching(self) -> dict[str, Any]:
+        if self._hparams.batch_size:
+            return {"max_batch_size": self._hparams.batch_size, "batch_type": "examples"}
+        return {"max_batch_size": _BATCH_SUBWORDS, "batch_type": "tokens"}
+
+
+def _has_ended(target: Target) -> bool:
+    return target.ids[-1] == EOS_ID
+
+
+def _ranked(targets: Sequence[Target]) -> list[Target]:
+    """Returns the hypotheses that have ended, best first; if none has, all."""
+    ended = [target for target in targets if _has_ended(target)]
+    return sorted(ended or targets, key=lambda target: -target.score)
+
+
+def _names(ids: Sequence[int]) -> list[str]:
+    """Returns the names of ids in the export."""
+    return [str(i) for i in ids]
+
+
+def _least(limit: int, positions: int) -> int:
+    """Returns the smaller of two limits; 0: there is none."""
+    return min(filter(None, (limit, positions)), default=0)
+
+
+def _require_numbers(found: Sequence[Sequence[Target]]) -> None:
+    """Raises NotANumberError if a score is NaN."""
+    for targets in found:
+        for target in targets:
+            require_numbers([target.source], np.array([[target.score]]))

@@ -1,0 +1,150 @@
+"""The engines by name: opens the one that decodes with trained models."""
+
+import importlib.util
+import logging
+import pathlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from t2t_lite import processor
+from t2t_lite.decoding.config import AUTO, FLOAT32, INT8
+from t2t_lite.decoding.engine import Engine
+from t2t_lite.decoding.trained_model import TrainedModel
+from t2t_lite.errors import UsageError, UserError
+from t2t_lite.search.decode_hparams import DecodeHParams
+
+if TYPE_CHECKING:
+    from t2t_lite.search.parts import SearchPart
+
+log = logging.getLogger(__name__)
+
+
+class Opened(NamedTuple):
+    """An engine, and the models that it decodes with."""
+
+    engine: Engine
+    trained: list[TrainedModel]
+
+
+def open_tensorflow(
+    trained: Sequence[TrainedModel],
+    hparams: DecodeHParams,
+    devices: Sequence[str] = ("",),
+    parts: "Sequence[SearchPart]" = (),
+) -> Opened:
+    """Loads models, several of which are an ensemble.
+
+    Args:
+        trained: the models.
+        hparams: search settings.
+        devices: names of the devices to decode on; "": TensorFlow's choice.
+        parts: constraints, and at most one penalty or sampler, for the search.
+
+    Raises:
+        UserError: a checkpoint cannot be read.
+        UsageError: a setting does not fit the devices or the models.
+    """
+    from t2t_lite.decoding.devices import on_device
+    from t2t_lite.decoding.tensorflow_engine import TensorFlowEngine
+
+    with on_device(devices[0]):
+        models, found = zip(*(one.load(hparams.dtype) for one in trained), strict=True)
+    dtype = hparams.dtype or found[0].run.hparams.dtype
+    if _computes_on_cpu(devices) and (line := processor.slow_dtype(dtype)):
+        log.warning("%s", line)
+    names = [one.checkpoint for one in found]
+    encoders = found[0].run.encoders
+    engine = TensorFlowEngine(models, encoders, hparams, devices, names, parts)
+    return Opened(engine, list(found))
+
+
+def open_ctranslate2(
+    trained: Sequence[TrainedModel],
+    hparams: DecodeHParams,
+    worker_gpu: int | None = None,
+    compute_type: str = FLOAT32,
+    parts: "Sequence[SearchPart]" = (),
+) -> Opened:
+    """Loads the export of a model for CTranslate2, which is made if the run folder lacks it.
+
+    Args:
+        trained: the model.
+        hparams: search settings.
+        worker_gpu: 0: the CPU; else a GPU, if CTranslate2 sees one.
+        compute_type: one of `config.COMPUTE_TYPES`.
+        parts: must be empty.
+
+    Raises:
+        UserError: CTranslate2 is missing, cannot hold the model, or lacks the type here.
+        UsageError: a setting has no counterpart.
+    """
+    from t2t_lite.decoding.ctranslate2_engine import CTranslate2Engine, refuse_settings
+    from t2t_lite.decoding.kept_export import kept_export
+
+    try:
+        import ctranslate2
+    except ImportError:
+        raise UserError(
+            "--engine=ctranslate2: ctranslate2 is not installed: pip install 't2t_lite[ct2]'"
+        ) from None
+    if len(trained) > 1:
+        raise UsageError(
+            f"--engine=ctranslate2 decodes with one model, not with {len(trained)}; use "
+            "--engine=tensorflow for an ensemble, or average the checkpoints"
+        )
+    refuse_settings(hparams, parts)
+    device = "cpu" if worker_gpu == 0 or not ctranslate2.get_cuda_device_count() else "cuda"
+    kind = _compute_type(compute_type, device, ctranslate2.get_supported_compute_types(device))
+    with kept_export(trained[0]) as (export, found):
+        translator = ctranslate2.Translator(
+            str(export.folder), device, compute_type=kind, intra_threads=processor.cores()
+        )
+    log.info("decoding with CTranslate2 in %s: %s", kind, found.checkpoint)
+    run, name = found.run, pathlib.Path(found.checkpoint).name
+    engine = CTranslate2Engine(translator, export, run.encoders, hparams, run.hparams, name)
+    return Opened(engine, [found])
+
+
+def faster_engine(engine: Engine) -> str:
+    """Returns a line for the log if CTranslate2 could decode in this engine's place; else ""."""
+    from t2t_lite.decoding.ctranslate2_engine import refuse_settings
+    from t2t_lite.decoding.ctranslate2_model import require_convertible
+    from t2t_lite.decoding.tensorflow_engine import TensorFlowEngine
+
+    if not isinstance(engine, TensorFlowEngine) or len(engine.models) > 1:
+        return ""
+    try:
+        refuse_settings(engine.hparams)
+        require_convertible(engine.models[0])
+    except UserError:
+        return ""
+    if not _computes_on_cpu(engine.devices):
+        return ""
+    remedy = "" if importlib.util.find_spec("ctranslate2") else ": pip install 't2t_lite[ct2]'"
+    return f"--engine=ctranslate2 decodes faster on most processors{remedy}"
+
+
+def _computes_on_cpu(devices: Sequence[str]) -> bool:
+    import tensorflow as tf
+
+    if not all(devices):  # TensorFlow chooses
+        return not tf.config.list_logical_devices("GPU")
+    return all("CPU" in name for name in devices)
+
+
+def _compute_type(asked: str, device: str, supported: set[str]) -> str:
+    """Returns the type to compute in.
+
+    8-bit products saturate without instructions of their own, so that `auto` does not take them
+    there; float32 gives the outputs of TensorFlow.
+    """
+    if asked == AUTO:
+        if device == "cuda":
+            return "float16" if "float16" in supported else FLOAT32
+        return INT8 if processor.has_8_bit_products() else FLOAT32
+    if asked not in supported:
+        raise UserError(
+            f"--compute_type={asked}: CTranslate2 cannot compute in it here; choose from "
+            f"{', '.join(sorted({AUTO, *supported}))}"
+        )
+    return asked

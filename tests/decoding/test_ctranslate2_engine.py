@@ -1,0 +1,308 @@
+"""Decoding with CTranslate2: the outputs, scores, details and limits are those of TensorFlow."""
+
+import dataclasses
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from support.imported_runs import LANGUAGES, imported_run
+from support.rounding import assert_close
+from support.terms import log_prob_terms
+from t2t_lite.decoding import jobs
+from t2t_lite.decoding.config import CTRANSLATE2, DecoderConfig
+from t2t_lite.decoding.ctranslate2_engine import REFUSED
+from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.decoding.engine import Target
+from t2t_lite.decoding.engines import faster_engine, open_ctranslate2, open_tensorflow
+from t2t_lite.decoding.loading import find_models, load_decoder
+from t2t_lite.decoding.trained_model import TrainedModel
+from t2t_lite.errors import UsageError, UserError
+from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.text.text_encoder import EOS_ID
+
+LINES = ["w1 w2 w3", "w4", "w5 w6 w7 w8 w9 w1", "w1 w1", "", "w9 w8"]
+SEARCH = "source_language=de,target_language=en,extra_length=8"
+
+# Every decode hparam is here or in `REFUSED`.
+MAPPED = {
+    "beam_size",
+    "alpha",
+    "length_penalty",
+    "coverage_penalty",
+    "min_length",
+    "no_repeat_ngram_size",
+    "replace_unk",
+    "extra_length",
+    "length_factor",
+    "batch_size",
+    "return_beams",
+    "write_beam_scores",
+    "source_language",
+    "target_language",
+    "max_input_size",
+}
+WITHOUT_EFFECT = {
+    "stopping": "the search ends when beam_size outputs have ended",
+    "seed": "of sampling, which is refused",
+    "sampling_temp": "of sampling",
+    "sampling_keep_top_k": "of sampling",
+    "sampling_keep_top_p": "of sampling",
+}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Ids 2 (unknown) and 5 are never output."""
+    return imported_run(tmp_path_factory.mktemp("runs") / "run", suppressed_ids="2+5")
+
+
+def decoders(run, changes, **settings):
+    """Returns the decoders of the two engines."""
+    hparams = DecodeHParams.of(run.problem, f"{SEARCH},{changes}".strip(","))
+    return [
+        Decoder.from_run(run, hparams=hparams, engine=engine, **settings)
+        for engine in (CTRANSLATE2, "tensorflow")
+    ]
+
+
+def terms_of(decoder, length=40):
+    return log_prob_terms(decoder.engine.models[0], length) + length
+
+
+def worker_of(decoder):
+    [(_, worker)] = decoder.engine.map(lambda worker, _: worker, [()])
+    return worker
+
+
+@pytest.mark.parametrize("changes", ["", "min_length=4", "no_repeat_ngram_size=1", "batch_size=2"])
+def test_greedy_outputs_are_those_of_tensorflow(run, changes):
+    found, expected = (
+        decoder.decode(decoder.text.encode(LINES))
+        for decoder in decoders(run, f"beam_size=1,{changes}")
+    )
+    assert [[h.ids for h in beams] for beams in found] == [
+        [h.ids for h in beams] for beams in expected
+    ]
+    assert found[LINES.index("")] == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        "",
+        "alpha=1,length_penalty=average",
+        "alpha=-0.5",
+        "coverage_penalty=0.3",
+        "min_length=3",
+        "no_repeat_ngram_size=2",
+    ],
+)
+def test_scores_are_those_of_tensorflow_for_the_same_outputs(run, changes):
+    """Of all hypotheses, which are in the order of their scores."""
+    ours, tensorflow = decoders(run, f"beam_size=4,{changes}")
+    sources = [source for source in ours.text.encode(LINES) if source.ids]
+    found = worker_of(ours).search(sources, [30] * len(sources))
+    flat = [target for targets in found for target in targets if target.ids[-1] == EOS_ID]
+    assert len(flat) > len(sources)
+    expected = worker_of(tensorflow).score(flat)
+    assert_close(
+        np.array([target.score for target in flat]),
+        np.array([target.score for target in expected]),
+        terms=terms_of(tensorflow),
+    )
+    for targets in found:
+        scores = [target.score for target in targets]
+        assert scores == sorted(scores, reverse=True)
+
+
+def test_a_prefix_counts_and_a_language_does_not(run):
+    ours, tensorflow = decoders(run, "beam_size=2")
+    sources = [
+        source._replace(prefix=[7, 8][:number])
+        for number, source in enumerate(ours.text.encode(["w1 w2", "w3", "w4 w4"]))
+    ]
+    found = worker_of(ours).search(sources, [30] * 3)
+    for source, targets in zip(sources, found, strict=True):
+        for target in targets:
+            start = [LANGUAGES["en"], *source.prefix]
+            assert target.ids[: len(start)] == start
+    best = [targets[0] for targets in found]
+    expected = worker_of(tensorflow).score(best)
+    for one, other in zip(best, expected, strict=True):
+        assert_close(one.score, other.score, terms=terms_of(tensorflow))
+
+
+def test_details_are_those_of_tensorflow(run):
+    ours, tensorflow = decoders(run, "beam_size=2,return_beams=true", with_details=True)
+    sources = ours.text.encode(LINES)
+    ids = [beams[0].ids if beams else [] for beams in ours.decode(sources)]
+    terms = terms_of(tensorflow)
+    for found, expected in zip(
+        ours.score(sources, ids), tensorflow.score(sources, ids), strict=True
+    ):
+        for one, other in zip(found, expected, strict=True):
+            assert_close(one.score, other.score, terms=terms)
+            assert one.details.tokens == other.details.tokens
+            assert one.details.source_tokens == other.details.source_tokens
+            assert_close(one.details.log_probs, other.details.log_probs, terms=terms)
+            assert_close(one.details.attention, other.details.attention, terms=terms)
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_the_limit_of_a_source_is_its_own(run, beam_size):
+    """Sources of all lengths, with limits that outputs reach, alone and together."""
+    ours, _ = decoders(run, f"beam_size={beam_size}")
+    sources = [source for source in ours.text.encode(LINES) if source.ids]
+    worker = worker_of(ours)
+    limits = [len(source.ids) for source in sources]
+    together = worker.search(sources, limits)
+    cut = 0
+    for source, limit, targets in zip(sources, limits, together, strict=True):
+        [alone] = worker.search([source], [limit])
+        assert [target.ids for target in targets] == [target.ids for target in alone]
+        assert all(len(target.ids) <= limit for target in targets)
+        cut += sum(target.ids[-1] != EOS_ID for target in targets)
+    assert 0 < cut < sum(map(len, together)), "the limits must matter, and not to all"
+
+
+def test_what_the_model_never_outputs_does_not_come(run):
+    ours, _ = decoders(run, "beam_size=8")
+    outputs = [h.ids for beams in ours.decode(ours.text.encode(LINES)) for h in beams]
+    assert not {2, 5} & {i for ids in outputs for i in ids}
+
+
+def test_settings_are_obeyed_refused_or_without_effect():
+    """A new decode hparam must be put in one of the three tables."""
+    names = {field.name for field in dataclasses.fields(DecodeHParams)}
+    tables = (MAPPED, set(WITHOUT_EFFECT), set(REFUSED))
+    assert names == set.union(*tables)
+    assert sum(map(len, tables)) == len(names)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "sampling_method=random",
+        "well_formed=true",
+        "force_decode_length=true",
+        "dtype=bfloat16",
+        "xla_compile=true",
+    ],
+)
+def test_settings_without_a_counterpart_are_refused_by_name(run, change):
+    name = change.partition("=")[0]
+    with pytest.raises(UsageError, match=rf"decode hparam {name}=.*use --engine=tensorflow"):
+        decoders(run, change)
+
+
+def test_a_search_part_is_refused_by_name(run):
+    with pytest.raises(UsageError, match=r"search part object: not with --engine=ctranslate2"):
+        Decoder.from_run(run, engine=CTRANSLATE2, parts=[object()])
+
+
+def test_an_ensemble_is_refused(run):
+    trained = [TrainedModel(run, "")] * 2
+    with pytest.raises(UsageError, match=r"one model, not with 2; use --engine=tensorflow"):
+        open_ctranslate2(trained, DecodeHParams())
+
+
+def test_a_type_that_is_not_to_be_had_is_refused_with_those_that_are(run):
+    with pytest.raises(UserError, match=r"--compute_type=float16: .* choose from auto, .*float32"):
+        Decoder.from_run(run, engine=CTRANSLATE2, compute_type="float16")
+
+
+def test_without_the_package_the_remedy_is_given(run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    with pytest.raises(UserError, match=r"not installed: pip install 't2t_lite\[ct2\]'"):
+        Decoder.from_run(run, engine=CTRANSLATE2)
+
+
+def test_8_bit_products_change_scores_little(run):
+    float32, _ = decoders(run, "beam_size=1")
+    hparams = float32.hparams
+    int8 = Decoder.from_run(run, hparams=hparams, engine=CTRANSLATE2, compute_type="int8")
+    assert int8.engine.kind == "ctranslate2, int8_float32"
+    sources = [source for source in float32.text.encode(LINES) if source.ids]
+    targets = [Target(source, [LANGUAGES["en"], 7, 8, EOS_ID]) for source in sources]
+    one, other = (worker_of(decoder).score(targets) for decoder in (float32, int8))
+    errors = [abs(a.score - b.score) for a, b in zip(one, other, strict=True)]
+    assert 0 < max(errors) < 1
+
+
+_COMMAND = """
+import sys
+from t2t_lite.bin import t2t_decoder
+try:
+    t2t_decoder.main()
+except SystemExit as end:
+    assert not end.code
+loaded = {"tensorflow", "tensorflow_text", "keras"} & set(sys.modules)
+assert bool(loaded) == (sys.argv[-1] == "--engine=tensorflow"), loaded
+"""
+
+
+@pytest.mark.integration
+def test_the_command_loads_no_tensorflow_once_there_is_an_export(run, tmp_path):
+    lines, outputs = tmp_path / "in.txt", []
+    lines.write_text("".join(f"{line}\n" for line in LINES))
+    Decoder.from_run(run, engine=CTRANSLATE2)  # makes the export
+    for engine in ("ctranslate2", "tensorflow"):
+        outputs.append(tmp_path / engine)
+        flags = {
+            "output_dir": run.folder,
+            "decode_from_file": lines,
+            "decode_to_file": outputs[-1],
+            "decode_hparams": f"{SEARCH},beam_size=1",
+            "engine": engine,
+        }
+        arguments = [f"--{name}={value}" for name, value in flags.items()]
+        subprocess.run([sys.executable, "-c", _COMMAND, *arguments], check=True)
+    assert outputs[0].read_text() == outputs[1].read_text()
+    assert outputs[0].read_text().count("\n") == len(LINES)
+
+
+def test_a_run_is_not_resumed_by_another_engine(run, tmp_path):
+    """The record of a killed run belongs to the engine and type that made it."""
+    source, target = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_text("w1 w2\n")
+    kinds = set()
+    for engine, compute_type in (
+        ("tensorflow", "float32"),
+        (CTRANSLATE2, "float32"),
+        (CTRANSLATE2, "int8"),
+    ):
+        config = DecoderConfig(
+            output_dir=str(run.folder),
+            decode_from_file=str(source),
+            decode_to_file=str(target),
+            decode_hparams=SEARCH,
+            engine=engine,
+            compute_type=compute_type,
+        )
+        decoder, trained = load_decoder(config, find_models(config))
+        origin = jobs._origin([str(source)], decoder, trained, config)
+        kinds.add(origin["engine"])
+    assert len(kinds) == 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_named"),
+    [("", True), ("beam_size=1", True), ("sampling_method=random", False)],
+)
+def test_the_faster_engine_is_named_where_it_could_decode(run, changes, is_named):
+    hparams = DecodeHParams.of(run.problem, changes)
+    tensorflow = Decoder.from_run(run, hparams=hparams).engine
+    assert ("--engine=ctranslate2" in faster_engine(tensorflow)) == is_named
+
+
+def test_the_faster_engine_is_not_named_for_itself_or_an_ensemble(run):
+    assert not faster_engine(Decoder.from_run(run, engine=CTRANSLATE2).engine)
+    assert not faster_engine(open_tensorflow([TrainedModel(run, "")] * 2, DecodeHParams()).engine)
+
+
+def test_the_faster_engine_comes_with_how_to_install_it(run, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    line = faster_engine(Decoder.from_run(run).engine)
+    assert line.endswith("pip install 't2t_lite[ct2]'")
