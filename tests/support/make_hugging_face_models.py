@@ -30,11 +30,9 @@ from typing import Any
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 import numpy as np
-import sentencepiece
+import random_tokenizers
 import torch
 import transformers
-from transformers.models.m2m_100.tokenization_m2m_100 import FAIRSEQ_LANGUAGE_CODES
-from transformers.models.nllb.tokenization_nllb import FAIRSEQ_LANGUAGE_CODES as NLLB_CODES
 
 SOURCES = 200
 LOGITS = 6  # sources with logits
@@ -164,92 +162,11 @@ def make(kind: Kind, folder: pathlib.Path, sources: int = SOURCES, logits: int =
 
 def write_tokenizer(kind: Kind, folder: pathlib.Path) -> dict[str, int]:
     """Writes small files in the layout of the family; returns the config's ids and sizes."""
-    rng = np.random.default_rng(kind.seed)
-    letters = list("abdefgiklmnoprstu")
-    words = ["".join(rng.choice(letters, rng.integers(2, 7))) for _ in range(300)]
-    lines = [" ".join(rng.choice(words, rng.integers(3, 9))) for _ in range(500)]
-
-    def train(name: str, **special: int) -> list[str]:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(lines),
-            model_prefix=str(folder / name),
-            vocab_size=kind.pieces,
-            model_type="bpe" if kind.family == "nllb" else "unigram",
-            normalization_rule_name="identity",
-            minloglevel=2,
-            **special,
-        )
-        (folder / f"{name}.vocab").unlink()
-        model = sentencepiece.SentencePieceProcessor(str(folder / f"{name}.model"))
-        return [model.id_to_piece(i) for i in range(model.get_piece_size())]
-
-    def write(name: str, content: Any) -> None:
-        (folder / name).write_text(json.dumps(content, ensure_ascii=False) + "\n")
-
     if kind.family == "marian":
-        pieces = train("source", bos_id=-1, eos_id=0, unk_id=1)
-        (folder / "source.model").rename(folder / "source.spm")
-        (folder / "target.spm").write_bytes((folder / "source.spm").read_bytes())
-        vocabulary = {piece: i for i, piece in enumerate([*pieces, "<pad>"])}
-        write("vocab.json", vocabulary)
         separate = not kind.config["share_encoder_decoder_embeddings"]
-        if separate:
-            write("target_vocab.json", vocabulary)
-        write(
-            "tokenizer_config.json",
-            {
-                "tokenizer_class": "MarianTokenizer",
-                "source_lang": "en",
-                "target_lang": "de",
-                "model_max_length": 512,
-                "separate_vocabs": separate,
-            },
-        )
-        padding = len(pieces)
-        return {
-            "vocab_size": len(vocabulary),
-            "decoder_vocab_size": len(vocabulary),
-            "pad_token_id": padding,
-            "decoder_start_token_id": padding,
-            "eos_token_id": 0,
-            "bos_token_id": 0,
-            "forced_eos_token_id": 0,
-        }
-    pieces = train("sentencepiece.bpe", unk_id=0, bos_id=1, eos_id=2)[3:]
-    special = ["<s>", "<pad>", "</s>", "<unk>"]
-    if kind.family == "m2m100":
-        write("vocab.json", {piece: i for i, piece in enumerate([*special, *pieces])})
-        languages = FAIRSEQ_LANGUAGE_CODES["m2m100"]
-        write(
-            "tokenizer_config.json",
-            {
-                "tokenizer_class": "M2M100Tokenizer",
-                "src_lang": "en",
-                "tgt_lang": None,
-                "num_madeup_words": 8,
-                "additional_special_tokens": [f"__{code}__" for code in languages],
-            },
-        )
-        more = 8
-    else:
-        languages = NLLB_CODES
-        write(
-            "tokenizer_config.json",
-            {
-                "tokenizer_class": "NllbTokenizer",
-                "src_lang": "eng_Latn",
-                "tgt_lang": None,
-                "additional_special_tokens": list(languages),
-            },
-        )
-        more = 1  # <mask>
-    return {
-        "vocab_size": len(special) + len(pieces) + len(languages) + more,
-        "pad_token_id": 1,
-        "eos_token_id": 2,
-        "bos_token_id": 0,
-        "decoder_start_token_id": 2,
-    }
+        return random_tokenizers.write_marian(folder, kind.seed, kind.pieces, separate)
+    write = {"m2m100": random_tokenizers.write_m2m100, "nllb": random_tokenizers.write_nllb}
+    return write[kind.family](folder, kind.seed, kind.pieces)
 
 
 @torch.no_grad()
