@@ -40,7 +40,8 @@ LOGITS = 6  # sources with logits
 LENGTH = 48  # most ids of an output, the start included
 ROUNDING = 2.5e-5  # most that rounding may change a logit: a quarter of what the tests allow
 
-# Beam searches by name: options of `generate`.
+# Searches by name: options of `generate`.
+GREEDY: dict[str, dict[str, Any]] = {"greedy": {"num_beams": 1, "do_sample": False}}
 SEARCHES: dict[str, dict[str, Any]] = {
     f"beam4_{penalty:g}_{str(stopping).lower()}": {
         "num_beams": 4,
@@ -133,21 +134,7 @@ def make(kind: Kind, folder: pathlib.Path, sources: int = SOURCES, logits: int =
     randomize(model, kind)
     rng = np.random.default_rng(kind.seed)
     candidates = random_sources(model, rng, 3 * sources)
-    options = {
-        "max_length": LENGTH,
-        "num_beams": 4,
-        "pad_token_id": config["pad_token_id"],
-        "eos_token_id": config["eos_token_id"],
-        "decoder_start_token_id": config["decoder_start_token_id"],
-    }
-    if kind.family == "marian":
-        options |= {
-            "bad_words_ids": [[config["pad_token_id"]]],
-            "forced_eos_token_id": config["eos_token_id"],
-        }
-        if kind.renormalize:
-            options["renormalize_logits"] = True
-    model.generation_config = transformers.GenerationConfig(**options)
+    model.generation_config = transformers.GenerationConfig(**search_of(kind, config))
     for smallness, slope, middle in itertools.product((100, 10, 1), (0.6, 1.5), (10, 18)):
         for _ in range(3):
             fit_end(model, candidates[:40], slope, middle, smallness)
@@ -160,6 +147,24 @@ def make(kind: Kind, folder: pathlib.Path, sources: int = SOURCES, logits: int =
         raise UnfitModelError
     np.savez_compressed(folder / "recorded.npz", **recorded)
     (folder / "kind.json").write_text(json.dumps(dataclasses.asdict(kind), indent=1) + "\n")
+
+
+def search_of(kind: Kind, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the settings with which the model is published."""
+    options = {
+        "max_length": LENGTH,
+        "num_beams": 4,
+        **{
+            name: config[name]
+            for name in ("pad_token_id", "eos_token_id", "decoder_start_token_id")
+        },
+    }
+    if kind.family == "marian":
+        options["bad_words_ids"] = [[config["pad_token_id"]]]
+        options["forced_eos_token_id"] = config["eos_token_id"]
+        if kind.renormalize:
+            options["renormalize_logits"] = True
+    return options
 
 
 def write_tokenizer(kind: Kind, folder: pathlib.Path) -> dict[str, int]:
@@ -325,34 +330,19 @@ def save(model: Any, kind: Kind, folder: pathlib.Path) -> None:
 
 def record(model: Any, candidates: np.ndarray, count: int, with_logits: int) -> dict[str, Any]:
     """Returns the sources whose outputs are sure, and all outputs; {} if the model is unfit."""
-    padding, end = model.config.pad_token_id, model.config.eos_token_id
-
-    def all_outputs(sources: np.ndarray, searches: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        found = {name: generate(model, sources, **options) for name, options in searches.items()}
-        return {
-            name: np.pad(x, [(0, 0), (0, LENGTH - x.shape[1])], constant_values=padding)
-            for name, x in found.items()
-        }
-
-    def in_time(outputs: np.ndarray) -> np.ndarray:
-        return (outputs == end).any(1) & ((outputs != padding).sum(1) < LENGTH - 1)
-
-    greedy = {"greedy": {"num_beams": 1, "do_sample": False}}
-    few = all_outputs(candidates[:60], greedy)["greedy"]
-    typical = np.median((few != padding).sum(1))
-    if in_time(few).mean() < 0.6 or not 4 <= typical <= 30:
+    few = all_outputs(model, candidates[:60], GREEDY)["greedy"]
+    typical = np.median((few != model.config.pad_token_id).sum(1))
+    if in_time(model, few).mean() < 0.6 or not 4 <= typical <= 30:
         return {}
-    quick = in_time(all_outputs(candidates, greedy)["greedy"])
+    quick = in_time(model, all_outputs(model, candidates, GREEDY)["greedy"])
     sources = candidates[quick][: count + count // 3]
-    searches = {**greedy, **SEARCHES}
-    found = all_outputs(sources, searches)
-    model.double()
-    other = all_outputs(sources, searches)
+    found = all_outputs(model, sources, {**GREEDY, **SEARCHES})
+    other = all_outputs(model.double(), sources, {**GREEDY, **SEARCHES})
     sure = np.ones(len(sources), bool)
     for name, outputs in found.items():
-        sure &= (outputs == other[name]).all(1) & in_time(outputs)
+        sure &= (outputs == other[name]).all(1) & in_time(model, outputs)
     chosen = np.flatnonzero(sure)[:count]
-    lengths = (found["greedy"][chosen] != padding).sum(1)
+    lengths = (found["greedy"][chosen] != model.config.pad_token_id).sum(1)
     print(
         f"ended {quick.mean():.2f}, sure {sure.mean():.2f}, {len(chosen)} sources, outputs of "
         f"{np.percentile(lengths, [0, 25, 50, 75, 100])}",
@@ -362,8 +352,7 @@ def record(model: Any, candidates: np.ndarray, count: int, with_logits: int) -> 
         return {}
     targets = found["greedy"][chosen][:with_logits, : lengths[:with_logits].max()]
     _, exact = forward(model, sources[chosen][:with_logits], targets)
-    model.float()
-    _, logits = forward(model, sources[chosen][:with_logits], targets)
+    _, logits = forward(model.float(), sources[chosen][:with_logits], targets)
     rounding = (logits - exact).abs().max().item()
     print(f"logits up to {logits.abs().max():.1f}, rounded by {rounding:.1e}", flush=True)
     if rounding > ROUNDING:
@@ -375,6 +364,25 @@ def record(model: Any, candidates: np.ndarray, count: int, with_logits: int) -> 
         "language": np.int32(language(model) or 0),
         **{name: outputs[chosen].astype(np.int32) for name, outputs in found.items()},
     }
+
+
+def all_outputs(
+    model: Any, sources: np.ndarray, searches: Mapping[str, Mapping[str, Any]]
+) -> dict[str, np.ndarray]:
+    """Returns the outputs [N, `LENGTH`] of each search, padded."""
+    found = {name: generate(model, sources, **options) for name, options in searches.items()}
+    padding = model.config.pad_token_id
+    return {
+        name: np.pad(x, [(0, 0), (0, LENGTH - x.shape[1])], constant_values=padding)
+        for name, x in found.items()
+    }
+
+
+def in_time(model: Any, outputs: np.ndarray) -> np.ndarray:
+    """Returns which outputs end before the last step, [N]."""
+    config = model.config
+    ended = (outputs == config.eos_token_id).any(1)
+    return ended & ((outputs != config.pad_token_id).sum(1) < LENGTH - 1)
 
 
 def main() -> None:
