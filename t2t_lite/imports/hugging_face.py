@@ -161,16 +161,22 @@ def _embeddings(
     """Returns the names of the matrices of source, target and softmax.
 
     Matrices with the same values are one: files with all names, as of older releases, hold it
-    several times. Names that are not needed are removed.
+    several times. Files with one name, whichever it is, leave out those that the config says are
+    the same. Names that are not needed are removed.
     """
     tied = config.get("tie_word_embeddings", True) is not False
-    candidates = (
-        (_SOURCE, _SHARED),
-        (_TARGET, _SHARED),
-        (_SOFTMAX, *((_TARGET, _SHARED) if tied else ())),
-    )
+    shared = config.get("share_encoder_decoder_embeddings", True) is not False
+    source, target, softmax = [_SOURCE, _SHARED], [_TARGET, _SHARED], [_SOFTMAX]
+    if shared:
+        source.append(_TARGET)
+        target.append(_SOURCE)
+    if tied:
+        softmax += target
+        target.append(_SOFTMAX)
+    if shared and tied:
+        source.append(_SOFTMAX)
     chosen: list[str] = []
-    for names in candidates:
+    for names in (source, target, softmax):
         there = [name for name in names if name in tensors]
         if not there:
             raise DataError(f"{folder}: {names[0]} is missing")
@@ -179,8 +185,7 @@ def _embeddings(
     for name in (_SOURCE, _TARGET, _SHARED, _SOFTMAX):
         if name not in chosen:
             tensors.pop(name, None)
-    source, target, softmax = chosen
-    return source, target, softmax
+    return chosen[0], chosen[1], chosen[2]
 
 
 def _stored_positions(config: Fields, tensors: dict[str, Tensor]) -> list[Part]:

@@ -39,6 +39,7 @@ _SEARCH = {
     "max_new_tokens": 0,
     "no_repeat_ngram_size": 0,
 }
+_IDS = ("decoder_start_token_id", "eos_token_id")  # of generations, if these lack them
 _STOPPING = {"True": "true", "never": "never"}  # by `early_stopping`
 # Settings of a generation that change its outputs and are not read, with the values that do not.
 _NO_EFFECT: Mapping[str, Any] = {
@@ -68,8 +69,10 @@ def read_settings(folder: pathlib.Path) -> tuple[Fields, dict[str, Any]]:
     config = Fields(path, safe_files.read_json(path))
     _check_config(folder, config)
     own = folder / _GENERATION
-    # Older releases keep the settings of a generation in config.json.
-    return config, {**config, **(safe_files.read_json(own) if own.is_file() else {})}
+    if not own.is_file():  # older releases keep the settings of a generation in config.json
+        return config, dict(config)
+    ids = {name: config[name] for name in _IDS if name in config}
+    return config, {**ids, **safe_files.read_json(own)}
 
 
 def _check_config(folder: pathlib.Path, config: Fields) -> None:
@@ -116,6 +119,7 @@ def find_hparams(folder: pathlib.Path, config: Fields, **others: Any) -> Transfo
         )
     if is_marian and config["d_model"] % 2:
         raise UserError(f"{path}: d_model={config['d_model']}: an odd number cannot be imported")
+    is_scaled = config.get("scale_embedding", not is_marian)
     family: dict[str, Any] = {
         "pos": "timing_paper",
         "layer_preprocess_sequence": "none",
@@ -140,7 +144,7 @@ def find_hparams(folder: pathlib.Path, config: Fields, **others: Any) -> Transfo
             ffn_activation=activation,
             attention_bias=True,
             norm_epsilon=1e-5,
-            multiply_embedding_mode="sqrt_depth" if config.get("scale_embedding") else "none",
+            multiply_embedding_mode="sqrt_depth" if is_scaled else "none",
             max_length=config["max_position_embeddings"],
             **{**family, **others},
         )
@@ -152,6 +156,8 @@ def decode_hparams(folder: pathlib.Path, config: Fields, generation: Mapping[str
     """Returns the search with which a model is published."""
     # EOS at the limit ends what ends there anyway.
     no_effect = {**_NO_EFFECT, "forced_eos_token_id": generation.get("eos_token_id")}
+    if config["model_type"] == MARIAN:
+        no_effect["forced_bos_token_id"] = None  # elsewhere the language
     for name, value in no_effect.items():
         if generation.get(name, value) not in (value, None):
             log.warning(

@@ -1,6 +1,7 @@
 """Reads the vocabularies of Hugging Face's MarianMT, M2M100 and NLLB-200."""
 
 import base64
+import logging
 import pathlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,15 +13,18 @@ from t2t_lite.imports.open_model import Side, language_labels, pieces_by_id, spm
 from t2t_lite.text.imported_encoder import TEXT, TRANSLATION
 from t2t_lite.text.sentencepiece_encoder import merging_model
 
+log = logging.getLogger(__name__)
+
 _UNKNOWN = "<unk>"
 _SPECIAL = ("<s>", "<pad>", "</s>", _UNKNOWN)  # of NLLB, before its pieces
 _SENTENCEPIECE = "sentencepiece.bpe.model"
+_TOKENIZER_CONFIG = "tokenizer_config.json"
 _TOKENIZER = "tokenizer.json"  # all that transformers 5 saves of NLLB's
 _SPM_SPECIAL = 3  # pieces of that model that NLLB replaces by its own
 _M2M_LANGUAGE = re.compile(r"__(\w+)__")
 _NLLB_LANGUAGE = re.compile(r"([a-z]{3}_[A-Z][a-z]{3})")
 # The files that list the tokens of languages, the surest first, and the keys under which they do.
-_LISTS = (_TOKENIZER, "tokenizer_config.json", "special_tokens_map.json")
+_LISTS = (_TOKENIZER, _TOKENIZER_CONFIG, "special_tokens_map.json")
 _KEYS = ("additional_special_tokens", "extra_special_tokens")
 
 
@@ -81,6 +85,7 @@ def m2m100(folder: pathlib.Path, size: int, padding: int, end: int, default: Any
     else:
         own = spm_pieces(folder / _SENTENCEPIECE, model)[_SPM_SPECIAL:]
         pieces, language = [*_SPECIAL, *own], _NLLB_LANGUAGE
+        _warn_of_legacy(folder / _TOKENIZER_CONFIG)
     text = len(pieces)
     tokens = _language_tokens(folder, language, text)
     if text + len(tokens) > size or not all(text <= id_ < size for id_ in tokens):
@@ -92,6 +97,10 @@ def m2m100(folder: pathlib.Path, size: int, padding: int, end: int, default: Any
     pieces += [tokens.get(id_, f"<unused {id_}>") for id_ in range(text, size)]
     languages = {found[1]: id_ for id_, t in tokens.items() if (found := language.fullmatch(t))}
     chosen = next((code for code, id_ in languages.items() if id_ == default), "")
+    if default is not None and not chosen:
+        log.warning(
+            "%s: forced_bos_token_id=%r is not a language: outputs may differ", folder, default
+        )
     unknown = _index(folder, pieces, _UNKNOWN)
     special = {*range(text, size), *(pieces.index(s) for s in _SPECIAL if s in pieces)}
     return [
@@ -109,6 +118,16 @@ def m2m100(folder: pathlib.Path, size: int, padding: int, end: int, default: Any
         )
         for code in ("", chosen)
     ]
+
+
+def _warn_of_legacy(path: pathlib.Path) -> None:
+    """Warns if texts are to have their language at the end, as in early releases for NLLB."""
+    if path.is_file() and safe_files.read_json(path).get("legacy_behaviour"):
+        log.warning(
+            "%s: legacy_behaviour=True has no counterpart here: the token of the language begins a "
+            "source instead of ending it, so that outputs may differ",
+            path,
+        )
 
 
 def _language_tokens(folder: pathlib.Path, language: re.Pattern[str], first: int) -> dict[int, str]:

@@ -37,7 +37,8 @@ class BeamSearch(SearchLoop):
     """Searches for the best outputs of a model.
 
     If no hypothesis of a sentence ends within its limit, the alive ones are returned, scored by
-    their log-probability without a penalty, as in T2T.
+    their log-probability without a penalty, as in T2T. With the other rules of stopping, those that
+    are alive at the limit count as if they had ended there.
 
     Examples:
         >>> search = BeamSearch(model, beam_size=4, penalty=Penalty(alpha=0.6))
@@ -113,14 +114,14 @@ class BeamSearch(SearchLoop):
         length = step + 1 - sentences.uncounted  # [B]
         ended = tokens == EOS_ID
         counts = self._counts(old.finished_scores)
-        may_end = ended & counts
-        survives = ~ended
-        if self._stopping == SHRINKING:
-            survives &= counts
+        may_end, survives = ended, ~ended
+        if self._stopping != T2T_STOPS:
             # At the limit, alive hypotheses count as if they had ended.
             at_limit = length >= sentences.limits - sentences.uncounted
-            may_end = (ended | at_limit[:, None]) & counts
-
+            may_end |= at_limit[:, None]
+        may_end &= counts
+        if self._stopping == SHRINKING:
+            survives &= counts
         alive_log_probs, (alive_ids, survivors) = best_of(
             tf.where(survives, log_probs, DEAD), self._beam_size, (ids, parents)
         )

@@ -75,6 +75,15 @@ def test_nllb_as_transformers_saves_it(tmp_path, lists_languages_twice):
     assert_equal_ids(folder, "nllb", tmp_path)
 
 
+def test_a_legacy_order_of_special_tokens_is_told(tmp_path, caplog):
+    folder = shutil.copytree(_FIXTURE / "nllb", tmp_path / "nllb")
+    path = folder / "tokenizer_config.json"
+    for is_legacy in (False, True):
+        path.write_text(json.dumps({"legacy_behaviour": is_legacy}))
+        vocabularies.m2m100(folder, 1000, 1, 2, None)
+        assert ("legacy_behaviour=True has no counterpart" in caplog.text) == is_legacy
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [

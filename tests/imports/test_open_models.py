@@ -14,13 +14,15 @@ from support.open_model_files import (
     hugging_face_folder,
     hugging_face_tensors,
     marian_folder,
+    refusal,
 )
 from t2t_lite import api
 from t2t_lite.bin import t2t_import
 from t2t_lite.errors import DataError
-from t2t_lite.imports import hugging_face, marian, open_models
+from t2t_lite.imports import hugging_face, hugging_face_settings, marian, open_models
 from t2t_lite.imports.safe_files import read_safetensors
 from t2t_lite.imports.verification import read_pairs
+from t2t_lite.json_files import Fields
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import LONGEST, DecodeHParams
 
@@ -142,6 +144,45 @@ def test_the_search_of_a_generation_config(tmp_path):
     assert model.hparams.softmax_padding
 
 
+def test_a_generation_config_replaces_the_settings_in_the_config(tmp_path):
+    """But for the ids without which there is no generation."""
+    folder = hugging_face_folder(tmp_path / "model")
+    old = {"num_beams": 6, "early_stopping": True, "max_length": 20, "bad_words_ids": [[39]]}
+    change_json(folder / "config.json", **old)  # as in folders without a generation_config.json
+    model = hugging_face.read(folder)
+    found = DecodeHParams().override(model.decode_hparams)
+    assert (found.beam_size, found.stopping, found.output_limit(9)) == (6, "true", 19)
+    assert model.hparams.never_output == (0,)
+    (folder / "generation_config.json").write_text(json.dumps({"max_length": 30}))
+    model = hugging_face.read(folder)
+    found = DecodeHParams().override(model.decode_hparams)
+    assert (found.beam_size, found.stopping, found.output_limit(9)) == (1, "false", 29)
+    assert model.hparams.never_output == ()
+    assert model.hparams.start_id == 0
+
+
+@pytest.mark.parametrize(("kind", "scale"), [("marian", "none"), ("m2m_100", "sqrt_depth")])
+def test_the_default_scale_of_embeddings(tmp_path, kind: str, scale: str):
+    config = json.loads((hugging_face_folder(tmp_path / "model") / "config.json").read_bytes())
+    del config["scale_embedding"]
+    path = tmp_path / "config.json"
+    fields = Fields(path, config | {"model_type": kind})
+    assert hugging_face_settings.find_hparams(tmp_path, fields).multiply_embedding_mode == scale
+
+
+@pytest.mark.parametrize("name", ["lm_head", "model.decoder.embed_tokens", "model.shared"])
+def test_embeddings_that_are_the_same_may_have_any_name(tmp_path, name: str):
+    from safetensors.numpy import save_file
+
+    folder = hugging_face_folder(tmp_path / "model")
+    tensors = hugging_face_tensors(40)
+    embeddings = tensors.pop("model.shared.weight")
+    save_file({f"{name}.weight": embeddings, **tensors}, folder / "model.safetensors")
+    assert hugging_face.read(folder).hparams.shared_embedding_and_softmax_weights
+    change_json(folder / "config.json", tie_word_embeddings=False)
+    assert "is missing" in refusal(folder)
+
+
 def test_the_longest_output_of_a_generation_config_is_limited(tmp_path):
     folder = hugging_face_folder(tmp_path / "model")
     (folder / "generation_config.json").write_text(json.dumps({"max_length": 10**9}))
@@ -155,6 +196,7 @@ def test_the_longest_output_of_a_generation_config_is_limited(tmp_path):
         ({"min_new_tokens": 5}, "min_new_tokens=5"),
         ({"begin_suppress_tokens": [3]}, "begin_suppress_tokens=[3]"),
         ({"forced_eos_token_id": 3}, "forced_eos_token_id=3"),
+        ({"forced_bos_token_id": 3}, "forced_bos_token_id=3"),
         ({"renormalize_logits": True, "suppress_tokens": [3, 39]}, "renormalize_logits=True"),
         ({"forced_eos_token_id": 0, "min_new_tokens": 0, "begin_suppress_tokens": []}, ""),
         ({"renormalize_logits": True, "forced_eos_token_id": None}, ""),
@@ -226,7 +268,7 @@ def test_languages_of_opus_mt(tmp_path, capsys):
     assert encoder.encode(">>fra<< it")[0] == 1161
 
 
-def test_languages_of_m2m100(tmp_path):
+def test_languages_of_m2m100(tmp_path, caplog):
     folder = hugging_face_folder(tmp_path / "model")
     pieces = (folder / "source.spm").read_bytes()
     (folder / "sentencepiece.bpe.model").write_bytes(pieces)
@@ -259,6 +301,9 @@ def test_languages_of_m2m100(tmp_path):
     assert (model.source.language, model.target.language) == ("", "de")
     assert (model.hparams.start_id, model.hparams.position_offset) == (1, 2)
     assert model.source.unknown == 3
+    change_json(folder / "config.json", forced_bos_token_id=3)
+    assert hugging_face.read(folder).target.language == ""
+    assert "forced_bos_token_id=3 is not a language" in caplog.text
 
 
 def test_bfloat16(tmp_path):

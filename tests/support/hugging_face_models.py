@@ -24,6 +24,7 @@ class Recorded:
     """
 
     def __init__(self, folder: pathlib.Path, run_folder: pathlib.Path) -> None:
+        self.folder = folder
         open_models.import_run(str(folder), str(run_folder))
         self._run = RunFolder.open(str(run_folder))
         self._model = self._run.load_model().model

@@ -14,7 +14,8 @@ Each model becomes a folder as it would be published, with recorded.npz beside t
 
 Weights, biases included, are random, except that those of the end of a sentence are fitted: ends
 become likelier from step to step, so that outputs have various lengths. The sources are those
-whose outputs end in time and do not depend on rounding: equal with float32 and float64.
+whose outputs end in time and do not depend on rounding: equal with float32 and float64. Models
+whose logits depend on it by more than `ROUNDING` are left out.
 """
 
 import argparse
@@ -30,17 +31,17 @@ from typing import Any
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 import numpy as np
-import sentencepiece
+import random_tokenizers
 import torch
 import transformers
-from transformers.models.m2m_100.tokenization_m2m_100 import FAIRSEQ_LANGUAGE_CODES
-from transformers.models.nllb.tokenization_nllb import FAIRSEQ_LANGUAGE_CODES as NLLB_CODES
 
 SOURCES = 200
 LOGITS = 6  # sources with logits
 LENGTH = 48  # most ids of an output, the start included
+ROUNDING = 2.5e-5  # most that rounding may change a logit: a quarter of what the tests allow
 
-# Beam searches by name: options of `generate`.
+# Searches by name: options of `generate`.
+GREEDY: dict[str, dict[str, Any]] = {"greedy": {"num_beams": 1, "do_sample": False}}
 SEARCHES: dict[str, dict[str, Any]] = {
     f"beam4_{penalty:g}_{str(stopping).lower()}": {
         "num_beams": 4,
@@ -82,8 +83,8 @@ class Kind:
     renormalize: bool
 
 
-class TooFewEndError(Exception):
-    """The outputs of a model are not various enough."""
+class UnfitModelError(Exception):
+    """The outputs of a model are not various enough, or its logits depend on rounding."""
 
 
 def random_kind(family: str, seed: int) -> Kind:
@@ -133,123 +134,46 @@ def make(kind: Kind, folder: pathlib.Path, sources: int = SOURCES, logits: int =
     randomize(model, kind)
     rng = np.random.default_rng(kind.seed)
     candidates = random_sources(model, rng, 3 * sources)
-    options = {
-        "max_length": LENGTH,
-        "num_beams": 4,
-        "pad_token_id": config["pad_token_id"],
-        "eos_token_id": config["eos_token_id"],
-        "decoder_start_token_id": config["decoder_start_token_id"],
-    }
-    if kind.family == "marian":
-        options |= {
-            "bad_words_ids": [[config["pad_token_id"]]],
-            "forced_eos_token_id": config["eos_token_id"],
-        }
-        if kind.renormalize:
-            options["renormalize_logits"] = True
-    model.generation_config = transformers.GenerationConfig(**options)
-    for slope, middle in itertools.product((0.6, 1.5), (10, 18)):
+    model.generation_config = transformers.GenerationConfig(**search_of(kind, config))
+    for smallness, slope, middle in itertools.product((100, 10, 1), (0.6, 1.5), (10, 18)):
         for _ in range(3):
-            fit_end(model, candidates[:40], slope, middle)
+            fit_end(model, candidates[:40], slope, middle, smallness)
         save(model, kind, folder)
         loaded = type(model).from_pretrained(folder, dtype=torch.float32).eval()
         recorded = record(loaded, candidates, sources, logits)
         if recorded:
             break
     else:
-        raise TooFewEndError
+        raise UnfitModelError
     np.savez_compressed(folder / "recorded.npz", **recorded)
     (folder / "kind.json").write_text(json.dumps(dataclasses.asdict(kind), indent=1) + "\n")
 
 
+def search_of(kind: Kind, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the settings with which the model is published."""
+    options = {
+        "max_length": LENGTH,
+        "num_beams": 4,
+        **{
+            name: config[name]
+            for name in ("pad_token_id", "eos_token_id", "decoder_start_token_id")
+        },
+    }
+    if kind.family == "marian":
+        options["bad_words_ids"] = [[config["pad_token_id"]]]
+        options["forced_eos_token_id"] = config["eos_token_id"]
+        if kind.renormalize:
+            options["renormalize_logits"] = True
+    return options
+
+
 def write_tokenizer(kind: Kind, folder: pathlib.Path) -> dict[str, int]:
     """Writes small files in the layout of the family; returns the config's ids and sizes."""
-    rng = np.random.default_rng(kind.seed)
-    letters = list("abdefgiklmnoprstu")
-    words = ["".join(rng.choice(letters, rng.integers(2, 7))) for _ in range(300)]
-    lines = [" ".join(rng.choice(words, rng.integers(3, 9))) for _ in range(500)]
-
-    def train(name: str, **special: int) -> list[str]:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(lines),
-            model_prefix=str(folder / name),
-            vocab_size=kind.pieces,
-            model_type="bpe" if kind.family == "nllb" else "unigram",
-            normalization_rule_name="identity",
-            minloglevel=2,
-            **special,
-        )
-        (folder / f"{name}.vocab").unlink()
-        model = sentencepiece.SentencePieceProcessor(str(folder / f"{name}.model"))
-        return [model.id_to_piece(i) for i in range(model.get_piece_size())]
-
-    def write(name: str, content: Any) -> None:
-        (folder / name).write_text(json.dumps(content, ensure_ascii=False) + "\n")
-
     if kind.family == "marian":
-        pieces = train("source", bos_id=-1, eos_id=0, unk_id=1)
-        (folder / "source.model").rename(folder / "source.spm")
-        (folder / "target.spm").write_bytes((folder / "source.spm").read_bytes())
-        vocabulary = {piece: i for i, piece in enumerate([*pieces, "<pad>"])}
-        write("vocab.json", vocabulary)
         separate = not kind.config["share_encoder_decoder_embeddings"]
-        if separate:
-            write("target_vocab.json", vocabulary)
-        write(
-            "tokenizer_config.json",
-            {
-                "tokenizer_class": "MarianTokenizer",
-                "source_lang": "en",
-                "target_lang": "de",
-                "model_max_length": 512,
-                "separate_vocabs": separate,
-            },
-        )
-        padding = len(pieces)
-        return {
-            "vocab_size": len(vocabulary),
-            "decoder_vocab_size": len(vocabulary),
-            "pad_token_id": padding,
-            "decoder_start_token_id": padding,
-            "eos_token_id": 0,
-            "bos_token_id": 0,
-            "forced_eos_token_id": 0,
-        }
-    pieces = train("sentencepiece.bpe", unk_id=0, bos_id=1, eos_id=2)[3:]
-    special = ["<s>", "<pad>", "</s>", "<unk>"]
-    if kind.family == "m2m100":
-        write("vocab.json", {piece: i for i, piece in enumerate([*special, *pieces])})
-        languages = FAIRSEQ_LANGUAGE_CODES["m2m100"]
-        write(
-            "tokenizer_config.json",
-            {
-                "tokenizer_class": "M2M100Tokenizer",
-                "src_lang": "en",
-                "tgt_lang": None,
-                "num_madeup_words": 8,
-                "additional_special_tokens": [f"__{code}__" for code in languages],
-            },
-        )
-        more = 8
-    else:
-        languages = NLLB_CODES
-        write(
-            "tokenizer_config.json",
-            {
-                "tokenizer_class": "NllbTokenizer",
-                "src_lang": "eng_Latn",
-                "tgt_lang": None,
-                "additional_special_tokens": list(languages),
-            },
-        )
-        more = 1  # <mask>
-    return {
-        "vocab_size": len(special) + len(pieces) + len(languages) + more,
-        "pad_token_id": 1,
-        "eos_token_id": 2,
-        "bos_token_id": 0,
-        "decoder_start_token_id": 2,
-    }
+        return random_tokenizers.write_marian(folder, kind.seed, kind.pieces, separate)
+    write = {"m2m100": random_tokenizers.write_m2m100, "nllb": random_tokenizers.write_nllb}
+    return write[kind.family](folder, kind.seed, kind.pieces)
 
 
 @torch.no_grad()
@@ -263,7 +187,7 @@ def randomize(model: Any, kind: Kind) -> None:
         elif name == "final_logits_bias" or name.endswith("bias"):
             values.normal_(0, 0.3)
         elif "embed_tokens" in name or "shared" in name or "lm_head" in name:
-            values.normal_(0, 2.5 * values.shape[1] ** -0.5)
+            values.normal_(0, values.shape[1] ** -0.5)
         else:
             values.normal_(0, 1.5 * values.shape[1] ** -0.5)
     # Features where little hides the positions, by which `fit_end` tells the steps apart.
@@ -275,6 +199,8 @@ def randomize(model: Any, kind: Kind) -> None:
             values[:, slow] *= 0.05
         elif "out_proj" in name or "fc2" in name:
             values[slow] *= 0.05
+        elif kind.family == "marian" and "layer_norm.weight" in name:
+            values[slow] *= 1.8  # each layer of a post-norm model adds to the others
     if kind.zero_padding:
         for table in tables(model):
             table[model.config.pad_token_id] = 0
@@ -340,7 +266,7 @@ def forward(model: Any, sources: np.ndarray, targets: np.ndarray) -> tuple[Any, 
 
 
 @torch.no_grad()
-def fit_end(model: Any, sources: np.ndarray, slope: float, middle: float) -> None:
+def fit_end(model: Any, sources: np.ndarray, slope: float, middle: float, smallness: float) -> None:
     """Fits the weights of the end's logit so that it passes the others after some steps.
 
     Args:
@@ -348,6 +274,8 @@ def fit_end(model: Any, sources: np.ndarray, slope: float, middle: float) -> Non
         sources: [N, S].
         slope: by how much it rises in a step.
         middle: the step in which it is to pass the others.
+        smallness: of the weights: the factor of ridge regression. Large weights, with which the
+            logit differs from step to step by small differences of features, magnify rounding.
     """
     end = model.config.eos_token_id
     targets = generate(model, sources, num_beams=1, do_sample=False, min_new_tokens=LENGTH - 2)
@@ -356,14 +284,14 @@ def fit_end(model: Any, sources: np.ndarray, slope: float, middle: float) -> Non
     others[..., end] = -torch.inf
     steps = torch.arange(targets.shape[1])[None].float()
     wanted = others.max(-1).values + (slope * (steps - middle)).clamp(-6, 6)
-    x = hidden.reshape(-1, hidden.shape[-1]).double()
-    y = wanted.reshape(-1, 1).double()
+    free = 0 if language(model) is None else 1  # the first step whose output is not forced
+    x = hidden[:, free:].reshape(-1, hidden.shape[-1]).double()
+    y = wanted[:, free:].reshape(-1, 1).double()
     bias = getattr(model, "final_logits_bias", None)
     if bias is not None:
         x = torch.cat([x, torch.ones(len(x), 1).double()], dim=1)
-    weights = torch.linalg.solve(x.T @ x + 0.1 * torch.eye(x.shape[1]).double(), x.T @ y)[
-        :, 0
-    ].float()
+    ridge = smallness * torch.eye(x.shape[1]).double()
+    weights = torch.linalg.solve(x.T @ x + ridge, x.T @ y)[:, 0].float()
     if bias is not None:
         bias[0, end] = weights[-1]
         weights = weights[:-1]
@@ -401,36 +329,20 @@ def save(model: Any, kind: Kind, folder: pathlib.Path) -> None:
 
 
 def record(model: Any, candidates: np.ndarray, count: int, with_logits: int) -> dict[str, Any]:
-    """Returns the sources whose outputs are sure, and all outputs; {} if there are too few."""
-    padding, end = model.config.pad_token_id, model.config.eos_token_id
-
-    def all_outputs(sources: np.ndarray, searches: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        found = {name: generate(model, sources, **options) for name, options in searches.items()}
-        return {
-            name: np.pad(x, [(0, 0), (0, LENGTH - x.shape[1])], constant_values=padding)
-            for name, x in found.items()
-        }
-
-    def in_time(outputs: np.ndarray) -> np.ndarray:
-        return (outputs == end).any(1) & ((outputs != padding).sum(1) < LENGTH - 1)
-
-    greedy = {"greedy": {"num_beams": 1, "do_sample": False}}
-    few = all_outputs(candidates[:60], greedy)["greedy"]
-    typical = np.median((few != padding).sum(1))
-    if in_time(few).mean() < 0.6 or not 4 <= typical <= 30:
+    """Returns the sources whose outputs are sure, and all outputs; {} if the model is unfit."""
+    few = all_outputs(model, candidates[:60], GREEDY)["greedy"]
+    typical = np.median((few != model.config.pad_token_id).sum(1))
+    if in_time(model, few).mean() < 0.6 or not 4 <= typical <= 30:
         return {}
-    quick = in_time(all_outputs(candidates, greedy)["greedy"])
+    quick = in_time(model, all_outputs(model, candidates, GREEDY)["greedy"])
     sources = candidates[quick][: count + count // 3]
-    searches = {**greedy, **SEARCHES}
-    found = all_outputs(sources, searches)
-    model.double()
-    other = all_outputs(sources, searches)
-    model.float()
+    found = all_outputs(model, sources, {**GREEDY, **SEARCHES})
+    other = all_outputs(model.double(), sources, {**GREEDY, **SEARCHES})
     sure = np.ones(len(sources), bool)
     for name, outputs in found.items():
-        sure &= (outputs == other[name]).all(1) & in_time(outputs)
+        sure &= (outputs == other[name]).all(1) & in_time(model, outputs)
     chosen = np.flatnonzero(sure)[:count]
-    lengths = (found["greedy"][chosen] != padding).sum(1)
+    lengths = (found["greedy"][chosen] != model.config.pad_token_id).sum(1)
     print(
         f"ended {quick.mean():.2f}, sure {sure.mean():.2f}, {len(chosen)} sources, outputs of "
         f"{np.percentile(lengths, [0, 25, 50, 75, 100])}",
@@ -439,7 +351,12 @@ def record(model: Any, candidates: np.ndarray, count: int, with_logits: int) -> 
     if len(chosen) < count:
         return {}
     targets = found["greedy"][chosen][:with_logits, : lengths[:with_logits].max()]
-    _, logits = forward(model, sources[chosen][:with_logits], targets)
+    _, exact = forward(model, sources[chosen][:with_logits], targets)
+    _, logits = forward(model.float(), sources[chosen][:with_logits], targets)
+    rounding = (logits - exact).abs().max().item()
+    print(f"logits up to {logits.abs().max():.1f}, rounded by {rounding:.1e}", flush=True)
+    if rounding > ROUNDING:
+        return {}
     return {
         "sources": sources[chosen].astype(np.int32),
         "teacher_forced": targets.astype(np.int32),
@@ -447,6 +364,25 @@ def record(model: Any, candidates: np.ndarray, count: int, with_logits: int) -> 
         "language": np.int32(language(model) or 0),
         **{name: outputs[chosen].astype(np.int32) for name, outputs in found.items()},
     }
+
+
+def all_outputs(
+    model: Any, sources: np.ndarray, searches: Mapping[str, Mapping[str, Any]]
+) -> dict[str, np.ndarray]:
+    """Returns the outputs [N, `LENGTH`] of each search, padded."""
+    found = {name: generate(model, sources, **options) for name, options in searches.items()}
+    padding = model.config.pad_token_id
+    return {
+        name: np.pad(x, [(0, 0), (0, LENGTH - x.shape[1])], constant_values=padding)
+        for name, x in found.items()
+    }
+
+
+def in_time(model: Any, outputs: np.ndarray) -> np.ndarray:
+    """Returns which outputs end before the last step, [N]."""
+    config = model.config
+    ended = (outputs == config.eos_token_id).any(1)
+    return ended & ((outputs != config.pad_token_id).sum(1) < LENGTH - 1)
 
 
 def main() -> None:
@@ -469,7 +405,7 @@ def main() -> None:
                 shutil.rmtree(folder, ignore_errors=True)
                 try:
                     make(random_kind(family, seed), folder)
-                except TooFewEndError:
+                except UnfitModelError:
                     shutil.rmtree(folder)
                     continue
             made += 1
