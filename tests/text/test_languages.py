@@ -50,9 +50,9 @@ def test_unknown_ones_are_refused(both, of_target):
     with pytest.raises(UsageError, match=r"^target_language: unknown language 'fr'.*knows de, en$"):
         speaking(both, Languages(target="fr"))
     with pytest.raises(
-        UsageError, match=r"^source_language: unknown language 'den': .*; did you mean"
+        UsageError, match=r"^source_language: unknown language 'dex': .*; did you mean"
     ):
-        speaking(both, Languages(source="den"))
+        speaking(both, Languages(source="dex"))
     with pytest.raises(UsageError, match=r"source_language=de: the model has only one source"):
         speaking(of_target, Languages(source="de"))
 
