@@ -45,6 +45,12 @@ class ImportedVocabulary(Text2TextProblem):
                 f"the other one, and use {self.base_name!r} with the sides of your text exchanged"
             )
 
+    @property
+    def encoding_settings(self) -> dict[str, Any]:
+        """What changes the ids of a text: the languages, too."""
+        languages = {n: getattr(self, n) for n in ("source_language", "target_language")}
+        return super().encoding_settings | languages
+
     def vocab_files(self) -> list[str]:
         """Returns the table and the SentencePiece model of each side."""
         return [

@@ -10,7 +10,7 @@ import os
 import re
 import sysconfig
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 # Longest value that a message quotes in full, and longest name for which similar names are sought:
 # the search takes time quadratic in the length and linear in the number of names.
@@ -71,11 +71,21 @@ def quoted(value: object) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Returns `"; did you mean 'x'?"` for the closest known name, or `""` if none is close.
+    """Returns `"; did you mean 'x'?"` for the closest known name, or `""` if none is close."""
+    return question(closest(name, known))
+
+
+def closest(name: str, known: Iterable[str], ratio: float = 0.5) -> list[str]:
+    """Returns the closest known name, if one is close: `difflib`'s ratio is at least `ratio`.
 
     Searches only the first `_MOST_COMPARED` names: an error must not take minutes.
     """
     if len(name) > _LONGEST_QUOTE:
-        return ""
-    near = difflib.get_close_matches(name, itertools.islice(known, _MOST_COMPARED), n=1, cutoff=0.5)
-    return f"; did you mean {near[0]!r}?" if near else ""
+        return []
+    compared = itertools.islice(known, _MOST_COMPARED)
+    return difflib.get_close_matches(name, compared, n=1, cutoff=ratio)
+
+
+def question(names: Sequence[str]) -> str:
+    """Returns `"; did you mean 'x' or 'y'?"`, or `""` if there are no names."""
+    return f"; did you mean {' or '.join(map(repr, names))}?" if names else ""

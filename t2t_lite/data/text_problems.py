@@ -135,6 +135,11 @@ class Text2TextProblem(Problem):
         """Text prepended to every target."""
         return ""
 
+    @property
+    def encoding_settings(self) -> dict[str, Any]:
+        """What changes the ids of a text, besides the vocabulary; the data's fingerprint has it."""
+        return {"inputs_prefix": self.inputs_prefix, "targets_prefix": self.targets_prefix}
+
     # ---- vocabulary
 
     @property

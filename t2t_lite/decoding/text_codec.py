@@ -68,6 +68,7 @@ class TextCodec:
                 language.
             UsageError: the model does not know a language.
         """
+        spoken = speaking(self._encoders, languages)
         if not self.has_inputs:
             prompts = [self._problem.source(line) for line in lines]
             prefixes = self.encode_targets(prompts, name, first)
@@ -81,7 +82,7 @@ class TextCodec:
                     )
             numbered = enumerate(zip(prompts, prefixes, strict=True), first)
             return [Source(text, (), number, prefix) for number, (text, prefix) in numbered]
-        start = speaking(self._encoders, languages)["targets"].start_ids()
+        start = spoken["targets"].start_ids()
         encoded = []
         for number, line in enumerate(lines, first):
             text = self._problem.source(line)
@@ -92,13 +93,15 @@ class TextCodec:
             encoded.append(Source(text, ids, number, languages=own, start=start))
         return encoded
 
-    def encode_targets(self, lines: Sequence[str], name: str, first: int = 1) -> list[list[int]]:
+    def encode_targets(
+        self, lines: Sequence[str], name: str, first: int = 1, languages: Languages = ANY
+    ) -> list[list[int]]:
         """Returns the ids of target texts, without EOS and language; arguments as in `encode`.
 
         Raises:
             DataError: as in `encode`, or a target is too long to be scored.
         """
-        encoder, targets = self._encoders["targets"], []
+        encoder, targets = speaking(self._encoders, languages)["targets"], []
         for number, line in enumerate(lines, first):
             place = f"{name} {number}"
             ids = _encode(encoder, line.strip(), place)[len(encoder.start_ids()) :]

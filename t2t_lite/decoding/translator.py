@@ -12,6 +12,7 @@ from t2t_lite.decoding.hypotheses import Hypothesis, best_output
 from t2t_lite.decoding.input_lines import windows_of
 from t2t_lite.decoding.long_lines import with_plain_breaks
 from t2t_lite.errors import UsageError, quoted
+from t2t_lite.text.languages import Languages
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -52,6 +53,12 @@ class Translator:
         >>> translate.score("A cat.", "Eine Katze.").log_probs
         array([-0.12, -0.04, -0.15], dtype=float32)
 
+        A model of several languages serves all pairs; those of `Run.translator` are the defaults:
+
+        >>> translate = t2t_lite.open_run("runs/m2m100").translator(source_language="en")
+        >>> translate("A cat.", target_language="de")
+        'Eine Katze.'
+
     Args:
         decoder: the model, with its search settings.
     """
@@ -60,14 +67,39 @@ class Translator:
         self._decoder = decoder
 
     @overload
-    def __call__(self, texts: str, n_best: None = None) -> str: ...
+    def __call__(
+        self,
+        texts: str,
+        n_best: None = None,
+        *,
+        source_language: str = "",
+        target_language: str = "",
+    ) -> str: ...
     @overload
-    def __call__(self, texts: list[str], n_best: None = None) -> list[str]: ...
+    def __call__(
+        self,
+        texts: list[str],
+        n_best: None = None,
+        *,
+        source_language: str = "",
+        target_language: str = "",
+    ) -> list[str]: ...
     @overload
-    def __call__(self, texts: str, n_best: int) -> list[Translation]: ...
+    def __call__(
+        self, texts: str, n_best: int, *, source_language: str = "", target_language: str = ""
+    ) -> list[Translation]: ...
     @overload
-    def __call__(self, texts: list[str], n_best: int) -> list[list[Translation]]: ...
-    def __call__(self, texts: str | list[str], n_best: int | None = None) -> Any:
+    def __call__(
+        self, texts: list[str], n_best: int, *, source_language: str = "", target_language: str = ""
+    ) -> list[list[Translation]]: ...
+    def __call__(
+        self,
+        texts: str | list[str],
+        n_best: int | None = None,
+        *,
+        source_language: str = "",
+        target_language: str = "",
+    ) -> Any:
         """Translates one text or several.
 
         Args:
@@ -76,26 +108,52 @@ class Translator:
                 prompt), a line break is white space.
             n_best: how many outputs to return for each text, at most `beam_size`, as
                 `Translation` objects; None: the text of the best one.
+            source_language: the texts' language, if the model knows several; "": the default.
+            target_language: the outputs' language, likewise.
 
         Returns:
             For one text its output or outputs; for several texts, a list of these. An empty text
             has the output "", and no `Translation`. A translation has the lines of its text.
 
         Raises:
-            DataError: a text has a token that is not in the vocabulary.
+            DataError: a text has a token that is not in the vocabulary, or the model needs a
+                language.
             DivergedError: the model outputs NaN.
             NoOutputError: the search settings permit no output.
-            UsageError: a text is not a string, or `n_best` is below 1 or above `beam_size`.
+            UsageError: a text is not a string, `n_best` is below 1 or above `beam_size`, or the
+                model does not know a language.
         """
         self._check(n_best)
-        found = self._translated(_listed(texts), 1, n_best)
+        languages = self._languages(source_language, target_language)
+        found = self._translated(_listed(texts), 1, n_best, languages)
         return found[0] if isinstance(texts, str) else found
 
     @overload
-    def stream(self, texts: Iterable[str], n_best: None = None) -> Iterator[str]: ...
+    def stream(
+        self,
+        texts: Iterable[str],
+        n_best: None = None,
+        *,
+        source_language: str = "",
+        target_language: str = "",
+    ) -> Iterator[str]: ...
     @overload
-    def stream(self, texts: Iterable[str], n_best: int) -> Iterator[list[Translation]]: ...
-    def stream(self, texts: Iterable[str], n_best: int | None = None) -> Iterator[Any]:
+    def stream(
+        self,
+        texts: Iterable[str],
+        n_best: int,
+        *,
+        source_language: str = "",
+        target_language: str = "",
+    ) -> Iterator[list[Translation]]: ...
+    def stream(
+        self,
+        texts: Iterable[str],
+        n_best: int | None = None,
+        *,
+        source_language: str = "",
+        target_language: str = "",
+    ) -> Iterator[Any]:
         """Translates texts as they are read, however many there are.
 
         They are read, and translated together, in windows of 16 at first and 4,096 in the end, so
@@ -104,37 +162,62 @@ class Translator:
         Args:
             texts: an iterator, a generator, a file...
             n_best: as in a call.
+            source_language: as in a call.
+            target_language: as in a call.
 
         Returns:
             An iterator over the outputs, in the order of the texts. Errors are raised where it
             reaches their window.
 
         Raises:
-            UsageError: `n_best` is below 1 or above `beam_size`.
+            UsageError: `n_best` is below 1 or above `beam_size`, or the model does not know a
+                language.
         """
         self._check(n_best)
-        return self._streamed(texts, n_best)
+        languages = self._languages(source_language, target_language)
+        self._decoder.text.encode([], languages=languages)  # refuses them before the first text
+        return self._streamed(texts, n_best, languages)
 
     @overload
-    def score(self, sources: str, targets: str) -> Translation | None: ...
+    def score(
+        self, sources: str, targets: str, *, source_language: str = "", target_language: str = ""
+    ) -> Translation | None: ...
     @overload
-    def score(self, sources: list[str], targets: list[str]) -> list[Translation | None]: ...
-    def score(self, sources: str | list[str], targets: str | list[str]) -> Any:
+    def score(
+        self,
+        sources: list[str],
+        targets: list[str],
+        *,
+        source_language: str = "",
+        target_language: str = "",
+    ) -> list[Translation | None]: ...
+    def score(
+        self,
+        sources: str | list[str],
+        targets: str | list[str],
+        *,
+        source_language: str = "",
+        target_language: str = "",
+    ) -> Any:
         """Scores given outputs as the search scores its own; a language model's without a penalty.
 
         Args:
             sources: a text, or a list of texts, of one line each; "" for a language model.
             targets: the output to score for each of them.
+            source_language: as in a call.
+            target_language: as in a call.
 
         Returns:
             For one pair its `Translation`, for several a list of these. For a source without text
             None.
 
         Raises:
-            DataError: a text has a token that is not in the vocabulary, or a target is too long.
+            DataError: a text has a token that is not in the vocabulary, a target is too long, or
+                the model needs a language.
             DivergedError: the model outputs NaN.
             UsageError: a text is not a string, there are more sources than targets or fewer, a
-                language model is given a source, or the search is restricted to trees.
+                language model is given a source, the search is restricted to trees, or the model
+                does not know a language.
         """
         texts, outputs = _checked(_listed(sources)), _checked(_listed(targets))
         if isinstance(sources, str) != isinstance(targets, str) or len(texts) != len(outputs):
@@ -145,8 +228,9 @@ class Translator:
         decoder = self._detailed
         if not decoder.problem.has_inputs and any(texts):
             raise UsageError('score: a language model has no source: give "" for it')
-        encoded = decoder.text.encode(texts, "source")
-        ids = decoder.text.encode_targets(outputs, "target")
+        languages = self._languages(source_language, target_language)
+        encoded = decoder.text.encode(texts, "source", languages=languages)
+        ids = decoder.text.encode_targets(outputs, "target", languages=languages)
         scored = [
             _translation(found[0]) if found else None
             for found in decoder.score(encoded, ids, "source")
@@ -158,16 +242,26 @@ class Translator:
         if n_best is not None and not 1 <= n_best <= largest:
             raise UsageError(f"n_best={n_best}: expected 1 to beam_size={largest}")
 
-    def _streamed(self, texts: Iterable[str], n_best: int | None) -> Iterator[Any]:
+    def _languages(self, source: str, target: str) -> Languages:
+        """Returns the languages of a call, checked as the decode hparams are."""
+        changes = {"source_language": source, "target_language": target}
+        return self._decoder.hparams.copy(**changes).languages
+
+    def _streamed(
+        self, texts: Iterable[str], n_best: int | None, languages: Languages
+    ) -> Iterator[Any]:
         first = 1
         for window in windows_of(iter(texts)):
-            yield from self._translated(window, first, n_best)
+            yield from self._translated(window, first, n_best, languages)
             first += len(window)
 
-    def _translated(self, texts: Iterable[Any], first: int, n_best: int | None) -> list[Any]:
+    def _translated(
+        self, texts: Iterable[Any], first: int, n_best: int | None, languages: Languages
+    ) -> list[Any]:
         """Returns the output or outputs of each text; `first` is the number of the first one."""
         decoder = self._decoder if n_best is None else self._detailed
-        found = decoder.decode(decoder.text.encode(_checked(texts, first), first=first))
+        checked = _checked(texts, first)
+        found = decoder.decode(decoder.text.encode(checked, first=first, languages=languages))
         if n_best is None:
             return [best_output(hypotheses).text for hypotheses in found]
         return [[_translation(h) for h in hypotheses[:n_best]] for hypotheses in found]

@@ -145,8 +145,7 @@ def guard_splits(
         settings = {
             "shards": dict(shards),
             "clean": str(options.cleaning) if group.source == DatasetSplit.TRAIN else "",
-            "inputs_prefix": problem.inputs_prefix,
-            "targets_prefix": problem.targets_prefix,
+            **problem.encoding_settings,
         }
         part = _Part(
             name=group.name,

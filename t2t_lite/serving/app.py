@@ -18,6 +18,8 @@ from t2t_lite.serving.hosts import AllowedHosts
 from t2t_lite.serving.prometheus import ServerMetrics
 from t2t_lite.serving.requests import TranslationRequest, parse
 from t2t_lite.serving.worker import Worker
+from t2t_lite.text.language_names import english_name
+from t2t_lite.text.languages import Choice
 
 # Bytes of a body that are parsed in the event loop; a larger one is parsed in a thread.
 _MAX_PARSED_IN_LOOP = 1 << 16
@@ -32,12 +34,13 @@ class _Endpoints:
         metrics: ServerMetrics,
         config: ServerConfig,
         about: Mapping[str, object],
+        languages: Mapping[str, Choice],
     ) -> None:
         self._worker = worker
         self._metrics = metrics
         self._config = config
         self._about = about
-        self._page = pages.render("serving/page.html")
+        self._page = _page(languages)
 
     async def page(self, request: Request) -> Response:
         """GET /: a page where users type a sentence."""
@@ -100,6 +103,17 @@ class _Endpoints:
         return bytes(body)
 
 
+def _page(languages: Mapping[str, Choice]) -> str:
+    """Returns the page, with a list of languages to choose from for each side that has some."""
+    lists = {}
+    for side, (codes, default) in languages.items():
+        names = {code: english_name(code) for code in codes}
+        labels = {code: f"{name} ({code})" if name else code for code, name in names.items()}
+        in_order = sorted(labels.items(), key=lambda item: item[1].casefold())
+        lists[side] = {"options": in_order, "default": default}
+    return pages.render("serving/page.html", languages=lists)
+
+
 def _media_refusal(request: Request) -> HTTPException | None:
     """Refuses types that forms on other sites can send; for JSON, browsers ask permission first."""
     media_type = request.headers.get("content-type", "")
@@ -120,6 +134,7 @@ def make_app(
     config: ServerConfig,
     about: Mapping[str, object],
     hosts: frozenset[str] | None,
+    languages: Mapping[str, Choice],
 ) -> Starlette:
     """Returns the server as an ASGI application.
 
@@ -129,8 +144,9 @@ def make_app(
         config: limits.
         about: what /health reports besides its status.
         hosts: the host names that clients may use; None: any.
+        languages: those of each side that the page lets users choose.
     """
-    endpoints = _Endpoints(worker, metrics, config, about)
+    endpoints = _Endpoints(worker, metrics, config, about, languages)
     routes = [
         Route("/", endpoints.page),
         Route("/translate", endpoints.translate, methods=["POST"]),

@@ -23,6 +23,7 @@ from t2t_lite.serving.prometheus import ServerMetrics
 from t2t_lite.serving.protocol import Protocol, WholeRequests
 from t2t_lite.serving.request_translator import RequestTranslator
 from t2t_lite.serving.worker import Worker
+from t2t_lite.text.languages import NO_CHOICE, Choice, choices, speaking
 
 log = logging.getLogger(__name__)
 
@@ -46,11 +47,16 @@ def run(config: ServerConfig) -> None:
         config.queue_size,
     )
     about = {"problem": opened.problem.name, "beam_size": hparams.beam_size}
-    serve(worker, metrics, config, about)
+    languages = choices(speaking(opened.encoders, hparams.languages))
+    serve(worker, metrics, config, about, languages)
 
 
 def serve(
-    worker: Worker, metrics: ServerMetrics, config: ServerConfig, about: Mapping[str, object]
+    worker: Worker,
+    metrics: ServerMetrics,
+    config: ServerConfig,
+    about: Mapping[str, object],
+    languages: Mapping[str, Choice] = NO_CHOICE,
 ) -> None:
     """Serves until a signal, and ends within the timeout after it.
 
@@ -59,10 +65,11 @@ def serve(
         metrics: the counters to update.
         config: address and limits.
         about: what /health reports besides its status.
+        languages: those of each side that the page lets users choose.
     """
     _allow_files(config.max_connections)
     with listen(config.host, config.port) as listener:
-        server = make_server(worker, metrics, config, about, listener)
+        server = make_server(worker, metrics, config, about, listener, languages)
 
         def end(*_: object) -> None:
             _end_within(config.timeout)
@@ -121,6 +128,7 @@ def make_server(
     config: ServerConfig,
     about: Mapping[str, object],
     listener: socket.socket,
+    languages: Mapping[str, Choice] = NO_CHOICE,
 ) -> Server:
     """Returns a server that is ready to run on a socket.
 
@@ -130,9 +138,11 @@ def make_server(
         config: limits.
         about: what /health reports besides its status.
         listener: the socket.
+        languages: those of each side that the page lets users choose.
     """
     metrics.queue_length.set_function(lambda: worker.waiting)
-    app = make_app(worker, metrics, config, about, allowed_hosts(listener, config.host))
+    hosts = allowed_hosts(listener, config.host)
+    app = make_app(worker, metrics, config, about, hosts, languages)
     settings = uvicorn.Config(
         WholeRequests(app),
         http=Protocol.limited(config),

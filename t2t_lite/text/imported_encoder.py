@@ -18,7 +18,8 @@ import numpy as np
 import sentencepiece
 
 from t2t_lite import files, json_files
-from t2t_lite.errors import DataError, UsageError, UserError, did_you_mean, quoted
+from t2t_lite.errors import DataError, UsageError, UserError, question, quoted
+from t2t_lite.text import language_names
 from t2t_lite.text.text_encoder import EOS_ID, SPACE, UNKNOWN_WORD, TextEncoder
 
 _MODEL = ".spm"
@@ -140,7 +141,7 @@ class ImportedEncoder(TextEncoder):
         if code not in self.languages:
             raise UsageError(
                 f"unknown language {code!r}: the model knows {self._some() or 'only one'}"
-                + did_you_mean(code, self.languages)
+                + question(language_names.meant(code, self.languages))
             )
         other = copy.copy(self)
         other.language = code
@@ -222,7 +223,7 @@ class ImportedEncoder(TextEncoder):
         if code not in self.languages:
             raise DataError(
                 f"{named[0]} at the start of the text names an unknown language: the model knows "
-                f"{self._some()}{did_you_mean(code, self.languages)}"
+                f"{self._some()}{question(language_names.meant(code, self.languages))}"
             )
         return [self.languages[code]], line[named.end() :]
 

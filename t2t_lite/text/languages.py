@@ -1,10 +1,14 @@
 """The languages that a model of several languages reads and writes."""
 
-from collections.abc import Mapping
-from typing import NamedTuple
+import types
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 from t2t_lite.errors import UsageError
 from t2t_lite.text.text_encoder import TextEncoder
+
+if TYPE_CHECKING:
+    from t2t_lite.text.imported_encoder import ImportedEncoder
 
 
 class Languages(NamedTuple):
@@ -27,16 +31,10 @@ def speaking(
     """
     if languages == ANY:
         return encoders
-    # Here, since `--help` needs only `Languages`.
-    from t2t_lite.text.imported_encoder import TEXT, ImportedEncoder
-
     given = languages._asdict()
     chosen = dict(encoders)
     known = set()
-    for side, encoder in encoders.items():
-        if not isinstance(encoder, ImportedEncoder) or not encoder.languages:
-            continue
-        name = "source" if (side == "inputs") == (encoder.language_of == TEXT) else "target"
+    for name, side, encoder in _with_languages(encoders):
         known.add(name)
         if given[name]:
             try:
@@ -49,3 +47,43 @@ def speaking(
                 f"{name}_language={language}: the model has only one {name} language; leave it out"
             )
     return chosen
+
+
+class Choice(NamedTuple):
+    """The languages of one side.
+
+    Attributes:
+        codes: the model's.
+        default: one of them; "": none.
+    """
+
+    codes: list[str]
+    default: str
+
+
+NO_CHOICE: Mapping[str, Choice] = types.MappingProxyType({})
+
+
+def choices(encoders: Mapping[str, TextEncoder]) -> dict[str, Choice]:
+    """Returns what may be chosen as "source" and as "target"; nothing for a side of one language.
+
+    Args:
+        encoders: of "inputs" and "targets".
+    """
+    return {
+        name: Choice(sorted(encoder.languages), encoder.language)
+        for name, _, encoder in _with_languages(encoders)
+    }
+
+
+def _with_languages(
+    encoders: Mapping[str, TextEncoder],
+) -> Iterator[tuple[str, str, "ImportedEncoder"]]:
+    """Yields whose language an encoder tells ("source" or "target"), its key, and the encoder."""
+    # Here, since `--help` needs only `Languages`.
+    from t2t_lite.text.imported_encoder import TEXT, ImportedEncoder
+
+    for side, encoder in encoders.items():
+        if isinstance(encoder, ImportedEncoder) and encoder.languages:
+            is_source = (side == "inputs") == (encoder.language_of == TEXT)
+            yield "source" if is_source else "target", side, encoder

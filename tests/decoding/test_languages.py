@@ -1,5 +1,7 @@
 """Decoding with a model of several languages: their tokens, scores, pieces, records, requests."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -235,6 +237,87 @@ def test_a_run_may_have_defaults(tmp_path, silent):
     assert translate(TEXTS) == [beams[0].output.text for beams in expected]
 
 
+def test_a_translator_translates_between_all_pairs_with_one_compiled_search(
+    run, silent, monkeypatch
+):
+    decoder = make_decoder(run)
+    (model,) = decoder.engine.models
+    traced = []
+    step = model.decode_step
+    monkeypatch.setattr(model, "decode_step", lambda *args: traced.append(args) or step(*args))
+    translate = Translator(decoder)
+    by_default = translate(TEXTS)
+    steps = len(traced)
+    assert steps
+    for pair in (Languages(s, t) for s in LANGUAGES for t in LANGUAGES):
+        given = {f"{side}_language": code for side, code in pair._asdict().items()}
+        expected = silent.decode(silent.text.encode(TEXTS, languages=pair))
+        outputs = translate(TEXTS, **given)
+        assert outputs == [beams[0].output.text for beams in expected]
+        assert list(translate.stream(TEXTS, **given)) == outputs
+        assert translate(TEXTS[0], **given) == outputs[0]
+    assert translate(TEXTS, source_language="de") == translate(TEXTS) == by_default
+    assert len(traced) == steps
+
+
+def test_n_best_lists_and_scores_have_the_languages_of_their_call(silent):
+    translate = Translator(silent)
+    given = {"source_language": "fr", "target_language": "de"}
+    sources = silent.text.encode(TEXTS, languages=Languages("fr", "de"))
+    found = translate(TEXTS, 1, **given)
+    assert [[one.text for one in beams] for beams in found] == [
+        [beams[0].output.text] for beams in silent.decode(sources)
+    ]
+    assert {one.source_tokens[0] for (one,) in found} == {"__fr__"}
+    expected = silent.score(sources, [ids_of(text) for text in TEXTS])
+    scores = [one.score for one in translate.score(TEXTS, TEXTS, **given)]
+    terms = log_prob_terms(silent.engine.models[0], 20) + 20
+    assert_close(scores, [one.score for (one,) in expected], terms=terms)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"target_language": "German"}, UsageError, "target_language: .*; did you mean 'de'"),
+        ({"source_language": 5}, UsageError, "source_language=5: expected a text"),
+        ({"target_language": "de"}, DataError, "set source_language and target_language"),
+    ],
+)
+def test_the_languages_of_a_call_are_checked_as_the_decode_hparams_are(
+    silent, given, error, message
+):
+    translate = Translator(silent)
+    with pytest.raises(error, match=message):
+        translate(["w1"], **given)
+    with pytest.raises(error, match=message):
+        translate.score("w1", "w1", **given)
+    with pytest.raises(error, match=message):
+        next(translate.stream(["w1"], **given))
+    if error is UsageError:  # before the first text is read
+        with pytest.raises(error, match=message):
+            translate.stream(["w1"], **given)
+
+
+def test_requests_in_several_languages_share_a_batch(silent):
+    translator = RequestTranslator(silent, ServerMetrics(), ServerConfig())
+    pairs = [Languages(s, t) for s in LANGUAGES for t in LANGUAGES]
+    requests = [TranslationRequest(TEXTS, 1, False, False, pair) for pair in pairs]
+    batches = []
+    decode = silent.decode
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(silent, "decode", lambda s, *args: batches.append(s) or decode(s, *args))
+        together = translator(requests)
+    assert [len(batch) for batch in batches] == [len(requests) * len(TEXTS)]
+    for answer, request in zip(together, requests, strict=True):
+        (alone,) = translator([request])
+        assert _outputs(answer) == _outputs(alone)
+    assert len(set(map(str, map(_outputs, together)))) == len(requests)
+
+
+def _outputs(answer):
+    return [line["hypotheses"][0]["text"] for line in json.loads(answer)["translations"]]
+
+
 def test_requests_name_theirs(silent):
     translator = RequestTranslator(silent, ServerMetrics(), ServerConfig())
     with serve(translator) as client:
@@ -250,10 +333,10 @@ def test_requests_name_theirs(silent):
         status, answer = client.translate(text="w1", source_language="fr")
         assert status == 422
         assert "set source_language and target_language" in answer["error"]
-        status, answer = client.translate(text="w1", source_language="den", target_language="en")
+        status, answer = client.translate(text="w1", source_language="dex", target_language="en")
         assert status == 422
         assert (
-            "source_language: unknown language 'den': the model knows de, en, fr" in answer["error"]
+            "source_language: unknown language 'dex': the model knows de, en, fr" in answer["error"]
         )
         for wrong in (5, None, "x" * 101, "\ud800"):
             status, answer = client.translate(text="w1", source_language=wrong)

@@ -106,6 +106,16 @@ def test_another_vocabulary_is_noticed(folder):
         generate_data(Few(), str(folder), str(folder))
 
 
+@pytest.mark.parametrize(("side", "then", "now"), [("source", "en", "de"), ("target", "de", "en")])
+def test_other_languages_are_noticed(folder, monkeypatch, side, then, now):
+    _write_vocabulary(folder, "de", "en", language_of="text")
+    generate_data(English(), str(folder), str(folder))
+    generate_data(English(), str(folder), str(folder))  # the same ones are not
+    monkeypatch.setattr(English, f"{side}_language", now)
+    with pytest.raises(UserError, match=f"generated from .*{side}_language: '{then}' -> '{now}'"):
+        generate_data(English(), str(folder), str(folder))
+
+
 def test_text_files_are_asked_for(folder):
     shutil.move(folder / "inputs.train.txt", folder / "inputs.txt")
     with pytest.raises(UserError, match=r"inputs\.train\.txt"):

@@ -5,10 +5,12 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from html.parser import HTMLParser
 
 import pytest
 
 from support.servers import serve
+from t2t_lite.text.languages import Choice
 
 HOSTILE = ["", " ", "\x00", "a\nb\r\tc", "日本語 😀", "\ufffe\U0010ffff", "<script>", "x" * 10_000]
 
@@ -176,3 +178,41 @@ def test_what_was_accepted_is_answered_after_the_end_began(gate):
         assert [future.result() for future in futures] == [
             (200, {"texts": [str(i)]}) for i in range(3)
         ]
+
+
+class _Lists(HTMLParser):
+    """The select boxes of a page, by name: the values and labels, and the value selected."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.options, self.selected = {}, {}
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        if tag == "select":
+            self._name = given["name"]
+            self.options[self._name] = []
+        elif tag == "option":
+            self._value = given["value"]
+            if "selected" in given:
+                self.selected[self._name] = self._value
+
+    def handle_data(self, data):
+        if self.lasttag == "option" and data.strip():
+            self.options[self._name].append((self._value, data))
+
+
+def test_the_page_has_a_list_of_languages_for_each_side_that_has_some():
+    sides = {"source": Choice(["deu", "eng", "<x>"], "eng"), "target": Choice(["de", "zz"], "")}
+    with serve(languages=sides) as server:
+        lists = _Lists(server.ask("GET", "/").content.decode())
+    assert lists.options == {
+        "source_language": [("<x>", "<x>"), ("eng", "English (eng)"), ("deu", "German (deu)")],
+        "target_language": [("", "choose a language"), ("de", "German (de)"), ("zz", "zz")],
+    }
+    assert lists.selected == {"source_language": "eng"}
+    with serve(languages={"target": sides["target"]}) as server:
+        assert set(_Lists(server.ask("GET", "/").content.decode()).options) == {"target_language"}
+    with serve() as server:
+        assert not _Lists(server.ask("GET", "/").content.decode()).options

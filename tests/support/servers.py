@@ -5,7 +5,7 @@ import http.client
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from t2t_lite.serving.config import ServerConfig
@@ -13,6 +13,7 @@ from t2t_lite.serving.prometheus import ServerMetrics
 from t2t_lite.serving.requests import TranslationRequest
 from t2t_lite.serving.server import listen, make_server
 from t2t_lite.serving.worker import Answerer, Worker
+from t2t_lite.text.languages import NO_CHOICE, Choice
 
 BEAMS = 3
 
@@ -79,7 +80,9 @@ def echo(requests: list[TranslationRequest]) -> list[bytes]:
 
 
 @contextlib.contextmanager
-def serve(answerer: Answerer = echo, **limits: Any) -> Iterator[Client]:
+def serve(
+    answerer: Answerer = echo, languages: Mapping[str, Choice] = NO_CHOICE, **limits: Any
+) -> Iterator[Client]:
     """Serves in a thread, within the block; an echo by default."""
     config = ServerConfig(port=0, **limits)
     metrics = ServerMetrics()
@@ -87,7 +90,7 @@ def serve(answerer: Answerer = echo, **limits: Any) -> Iterator[Client]:
     about = {"problem": "test", "beam_size": BEAMS}
     with listen(config.host, config.port) as listener:
         port = listener.getsockname()[1]
-        server = make_server(worker, metrics, config, about, listener)
+        server = make_server(worker, metrics, config, about, listener, languages)
         thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()
         worker.start(server.stop)

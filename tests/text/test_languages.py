@@ -2,7 +2,7 @@ import pytest
 
 from t2t_lite.errors import UsageError
 from t2t_lite.text.imported_encoder import TEXT, TRANSLATION, ImportedEncoder, write_encoder
-from t2t_lite.text.languages import Languages, speaking
+from t2t_lite.text.languages import Choice, Languages, choices, speaking
 from t2t_lite.text.text_encoder import ByteTextEncoder
 
 _PIECES = ["<pad>", "</s>", "<unk>", "a", "de", "en"]
@@ -50,9 +50,9 @@ def test_unknown_ones_are_refused(both, of_target):
     with pytest.raises(UsageError, match=r"^target_language: unknown language 'fr'.*knows de, en$"):
         speaking(both, Languages(target="fr"))
     with pytest.raises(
-        UsageError, match=r"^source_language: unknown language 'den': .*; did you mean"
+        UsageError, match=r"^source_language: unknown language 'dex': .*; did you mean"
     ):
-        speaking(both, Languages(source="den"))
+        speaking(both, Languages(source="dex"))
     with pytest.raises(UsageError, match=r"source_language=de: the model has only one source"):
         speaking(of_target, Languages(source="de"))
 
@@ -62,3 +62,13 @@ def test_encoders_of_one_language_stay_the_same():
     assert speaking(bytes_, Languages()) is bytes_
     with pytest.raises(UsageError, match=r"target_language=de: the model has only one target"):
         speaking(bytes_, Languages(target="de"))
+
+
+def test_choices_are_those_of_each_side_with_the_default(both, of_target):
+    chosen = speaking(both, Languages(target="en"))
+    assert choices(chosen) == {
+        "source": Choice(["de", "en"], ""),
+        "target": Choice(["de", "en"], "en"),
+    }
+    assert choices(of_target) == {"target": Choice(["de", "en"], "")}
+    assert choices(dict.fromkeys(("inputs", "targets"), ByteTextEncoder())) == {}
