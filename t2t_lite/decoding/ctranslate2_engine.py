@@ -72,6 +72,8 @@ class CTranslate2Engine(Engine):
         hparams: search settings.
         model_hparams: the model's hyperparameters.
         name: what messages call the model.
+        with_scores: whether anybody sees the scores; if not, those of a model with ids that it
+            never outputs are higher than ours, by the probability of these ids.
 
     Raises:
         UsageError: a setting has no counterpart, or the model does not know a language.
@@ -87,6 +89,7 @@ class CTranslate2Engine(Engine):
         hparams: DecodeHParams,
         model_hparams: "BasicHParams",
         name: str,
+        with_scores: bool = True,
     ) -> None:
         refuse_settings(hparams)
         self.kind = f"{CTRANSLATE2}, {translator.compute_type}"
@@ -100,7 +103,8 @@ class CTranslate2Engine(Engine):
         self._export = export
         self._model_hparams = model_hparams
         self._name = name
-        self._worker = CTranslate2Worker(translator, export, hparams)
+        self._with_scores = with_scores
+        self._worker = CTranslate2Worker(translator, export, hparams, with_scores)
 
     @property
     def model_hparams(self) -> "BasicHParams":
@@ -112,7 +116,7 @@ class CTranslate2Engine(Engine):
         if return_beams == self.hparams.return_beams:
             return self
         hparams = self.hparams.copy(return_beams=return_beams)
-        others = (self._model_hparams, self._name)
+        others = (self._model_hparams, self._name, self._with_scores)
         return type(self)(self._translator, self._export, self.encoders, hparams, *others)
 
     def map(
@@ -136,18 +140,21 @@ class CTranslate2Worker(Worker):
         translator: CTranslate2's.
         export: as in `CTranslate2Engine`.
         hparams: search settings.
+        with_scores: as in `CTranslate2Engine`.
     """
 
     def __init__(
-        self, translator: "ctranslate2.Translator", export: KeptExport, hparams: DecodeHParams
+        self,
+        translator: "ctranslate2.Translator",
+        export: KeptExport,
+        hparams: DecodeHParams,
+        with_scores: bool,
     ) -> None:
         self._translator = translator
         self._export = export
         self._hparams = hparams
-        # Where tokens are forbidden, CTranslate2 divides their probability among the others.
-        self._divides = bool(
-            export.never_output or hparams.min_length or hparams.no_repeat_ngram_size
-        )
+        self._with_scores = with_scores
+        self._is_constrained = bool(hparams.min_length or hparams.no_repeat_ngram_size)
 
     def search(self, sources: Sequence[Source], limits: Sequence[int]) -> list[list[Target]]:
         """Returns the hypotheses of each source, best first, with at most so many ids.
@@ -209,10 +216,20 @@ class CTranslate2Worker(Worker):
             self._targets(source, len(start), result)
             for source, start, result in zip(sources, starts, results, strict=True)
         ]
-        if self._divides or any(source.prefix for source in sources):
-            scored = iter(self.score([*itertools.chain(*found)]))
-            found = [[next(scored) for _ in targets] for targets in found]
-        return [_ranked(targets) for targets in found]
+        # Where tokens are forbidden, CTranslate2 divides their probability among the others: scores
+        # are computed anew. The few that a model never outputs have so little that they hardly
+        # change the order.
+        if self._is_constrained or any(source.prefix for source in sources):
+            found = self._scored_anew(found)
+        found = [_ranked(targets) for targets in found]
+        if self._export.never_output and self._with_scores and not self._is_constrained:
+            shown = slice(None if h.return_beams else 1)
+            found = [_ranked(targets) for targets in self._scored_anew([t[shown] for t in found])]
+        return found
+
+    def _scored_anew(self, found: Sequence[Sequence[Target]]) -> list[list[Target]]:
+        scored = iter(self.score([*itertools.chain(*found)]))
+        return [[next(scored) for _ in targets] for targets in found]
 
     def _targets(
         self, source: Source, given: int, result: "ctranslate2.TranslationResult"

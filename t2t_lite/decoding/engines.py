@@ -64,6 +64,7 @@ def open_ctranslate2(
     worker_gpu: int | None = None,
     compute_type: str = FLOAT32,
     parts: "Sequence[SearchPart]" = (),
+    with_scores: bool = True,
 ) -> Opened:
     """Loads the export of a model for CTranslate2, which is made if the run folder lacks it.
 
@@ -73,6 +74,7 @@ def open_ctranslate2(
         worker_gpu: 0: the CPU; else a GPU, if CTranslate2 sees one.
         compute_type: one of `config.COMPUTE_TYPES`.
         parts: must be empty.
+        with_scores: see `CTranslate2Engine`.
 
     Raises:
         UserError: CTranslate2 is missing, cannot hold the model, or lacks the type here.
@@ -101,7 +103,8 @@ def open_ctranslate2(
         )
     log.info("decoding with CTranslate2 in %s: %s", kind, found.checkpoint)
     run, name = found.run, pathlib.Path(found.checkpoint).name
-    engine = CTranslate2Engine(translator, export, run.encoders, hparams, run.hparams, name)
+    others = (run.hparams, name, with_scores)
+    engine = CTranslate2Engine(translator, export, run.encoders, hparams, *others)
     return Opened(engine, [found])
 
 

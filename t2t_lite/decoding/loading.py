@@ -51,13 +51,16 @@ def load_decoder(
     """
     run = trained[0].run
     hparams = DecodeHParams.of(run, config.decode_hparams)
+    with_details = config.output_format == "json"
     if config.engine == CTRANSLATE2:
-        opened = open_ctranslate2(trained, hparams, config.worker_gpu, config.compute_type)
+        shows_scores = with_details or hparams.return_beams or hparams.write_beam_scores
+        opened = open_ctranslate2(
+            trained, hparams, config.worker_gpu, config.compute_type, with_scores=shows_scores
+        )
     else:
         from t2t_lite.decoding.devices import decoding_devices  # loads TensorFlow
 
         opened = open_tensorflow(trained, hparams, decoding_devices(config.worker_gpu))
-    with_details = config.output_format == "json"
     decoder = Decoder(opened.engine, run.problem, config.long_input, with_details)
     return decoder, opened.trained
 
