@@ -146,6 +146,12 @@ class Trainer:
         self._try_largest_batch()
         if step:
             log.info("resuming after step %d", step)
+            if config.warm_start_from:
+                log.info(
+                    "--warm_start_from=%s is not read: the run continues from its own checkpoint; "
+                    "to start from there, name a new --output_dir",
+                    config.warm_start_from,
+                )
             self._evaluate_if_due(step, writer)
         elif config.warm_start_from:
             warm_start(self.model, config.warm_start_from, self.run)
