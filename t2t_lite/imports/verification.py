@@ -1,21 +1,47 @@
 """Compares what an imported model writes with what it is known to write elsewhere."""
 
+import dataclasses
 import pathlib
 from collections.abc import Sequence
 
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.translator import Translator
-from t2t_lite.errors import DataError, quoted
+from t2t_lite.errors import DataError, UserError, quoted
 from t2t_lite.metrics.bleu import corpus_bleu
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.text.text_files import read_lines
 
 _BLOCK = 3  # lines of source, reference and translation, before an empty one
 _MOST_SHOWN = 3  # differences
+LEAST_EQUAL = 98  # % of the outputs; rounding may exchange hypotheses that score almost alike
 
 
-def verify(output_dir: str, pairs: Sequence[tuple[str, str]]) -> str:
-    """Decodes sources with a run's own search; returns how close the outputs are.
+@dataclasses.dataclass(frozen=True)
+class Verification:
+    """What a comparison of outputs has found.
+
+    Attributes:
+        equal: how many outputs are as expected.
+        count: how many outputs there are.
+        report: lines for users, with some that are not.
+    """
+
+    equal: int
+    count: int
+    report: str
+
+    def require_equal(self) -> None:
+        """Raises `UserError` if fewer outputs than `LEAST_EQUAL` % are as expected."""
+        if 100 * self.equal < LEAST_EQUAL * self.count:
+            raise UserError(
+                f"only {self.equal} of {self.count} outputs are as expected, fewer than "
+                f"{LEAST_EQUAL} %: check that the model, the languages and the search are those of "
+                "the expected outputs, and that the same release of its toolkit made them"
+            )
+
+
+def verify(output_dir: str, pairs: Sequence[tuple[str, str]]) -> Verification:
+    """Decodes sources with a run's own search, and compares the outputs.
 
     Args:
         output_dir: the run folder.
@@ -37,7 +63,7 @@ def verify(output_dir: str, pairs: Sequence[tuple[str, str]]) -> str:
     for number in others[:_MOST_SHOWN]:
         ours, theirs = both[number - 1]
         lines += [f"{number} ours:     {ours}", f"{number} expected: {theirs}"]
-    return "\n".join(lines)
+    return Verification(equal, count, "\n".join(lines))
 
 
 def read_pairs(path: pathlib.Path) -> Sequence[tuple[str, str]]:

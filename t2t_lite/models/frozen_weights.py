@@ -1,5 +1,6 @@
 """The hparam `frozen`: the parts of a model whose weights do not change in training."""
 
+import math
 from typing import Any, Protocol
 
 import keras
@@ -68,3 +69,23 @@ def freeze(model: ModelWithParts) -> None:
             f"hparam frozen={frozen}: no weight of this {type(model).__name__} is left to learn; "
             "freeze fewer parts"
         )
+
+
+def frozen_summary(model: ModelWithParts) -> str:
+    """Returns how many parameters of which parts are trained, and how many are frozen; one line.
+
+    Empty if the model's hparams freeze nothing.
+    """
+    if not model.hparams.frozen:
+        return ""
+    sizes: dict[bool, dict[str, int]] = {True: {}, False: {}}
+    for part, weights in parts_of(model).items():
+        if size := sum(math.prod(weight.shape) for weight in weights):
+            sizes[part not in model.hparams.frozen_parts][part] = size
+    trained, frozen = (
+        f"{sum(by_part.values()):,} parameters ("
+        + ", ".join(f"{part} {size:,}" for part, size in by_part.items())
+        + ")"
+        for by_part in (sizes[True], sizes[False])
+    )
+    return f"trained: {trained}; frozen: {frozen}"

@@ -84,7 +84,10 @@ class DecodeHParams(HParams):
         100, "Subwords by which an output may exceed its source.", minimum=0
     )
     length_factor: int = setting(
-        1, "An output may have this many times its source's subwords + extra_length.", minimum=0
+        1,
+        "An output may have this many times its source's subwords + extra_length.",
+        minimum=0,
+        maximum=1000,  # of LONGEST subwords, four million: memory ends before
     )
     force_decode_length: bool = setting(
         False,

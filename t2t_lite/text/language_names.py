@@ -1,7 +1,7 @@
 """Names of languages: which code of a model a user means who writes "German", "de" or "deu".
 
 Models name languages by ISO 639-1 (`de`), by ISO 639-3 (`deu`), and with a script (`deu_Latn`). The
-table of names and equal codes is in `language_names.json`, which names its source.
+table of names and equal codes is in `language_names.json`, with its source and licence.
 """
 
 import functools

@@ -19,6 +19,7 @@ from t2t_lite.data.example_reader import naming_bad_file
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.errors import UserError
 from t2t_lite.generation import findings
+from t2t_lite.models.frozen_weights import frozen_summary
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs.checkpoints import Checkpoints, TrainingFiles
 from t2t_lite.runs.opening import open_for_evaluation, open_for_training
@@ -146,6 +147,12 @@ class Trainer:
         self._try_largest_batch()
         if step:
             log.info("resuming after step %d", step)
+            if config.warm_start_from:
+                log.info(
+                    "--warm_start_from=%s is not read: the run continues from its own checkpoint; "
+                    "to start from there, name a new --output_dir",
+                    config.warm_start_from,
+                )
             self._evaluate_if_due(step, writer)
         elif config.warm_start_from:
             warm_start(self.model, config.warm_start_from, self.run)
@@ -192,6 +199,8 @@ class Trainer:
             f"{self.model.count_params():,}",
             replicas,
         )
+        if summary := frozen_summary(self.model):
+            log.info("%s", summary)
         log.info(
             "batches of %d parts: %d devices × %d accumulation, up to %s subwords per side",
             self.parts,

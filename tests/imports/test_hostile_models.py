@@ -287,6 +287,13 @@ def test_a_missing_vocabulary(marian):
         ("beam-size: 0", "beam_size"),
         ("beam-size: 6,dtype=float16", "beam-size"),
         ("normalize: [1]", "normalize"),
+        (
+            "max-length-factor: 1000.5",
+            "length_factor=1001: expected a whole number, at least 0 and at most 1000",
+        ),
+        ("max-length-factor: 1e300", "at most 1000"),
+        ("max-length-factor: .inf", "max-length-factor"),
+        ("max-length-factor: -1", "length_factor=-1: expected"),
         ("just text", "expected settings by name"),
     ],
 )

@@ -18,10 +18,10 @@ from support.open_model_files import (
 )
 from t2t_lite import api
 from t2t_lite.bin import t2t_import
-from t2t_lite.errors import DataError
+from t2t_lite.errors import DataError, UserError
 from t2t_lite.imports import hugging_face, hugging_face_settings, marian, open_models
 from t2t_lite.imports.safe_files import read_safetensors
-from t2t_lite.imports.verification import read_pairs
+from t2t_lite.imports.verification import Verification, read_pairs, verify
 from t2t_lite.json_files import Fields
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import LONGEST, DecodeHParams
@@ -365,7 +365,24 @@ def test_outputs_are_verified_with_an_import_and_later(tmp_path, capsys):
     pairs = zip(sources, expected, strict=True)
     path.write_text("".join(f"{a}\t{b}\n" for a, b in pairs), encoding="utf-8")
     flags = {"output_dir": tmp_path / "run", "verify": path}
-    first = run_command(capsys, model_dir=FIXTURE, **flags)
-    assert first.startswith("2 of 3 outputs are as expected (66.7 %)\nBLEU against the expected")
-    assert "\n2 expected: Etwas anderes.\n" in first
-    assert run_command(capsys, **flags) == first
+    error = run_command(capsys, 1, model_dir=FIXTURE, **flags)
+    assert "only 2 of 3 outputs are as expected, fewer than 98 %" in error
+    assert run_command(capsys, 1, **flags) == error
+    report = verify(str(tmp_path / "run"), read_pairs(path)).report
+    assert report.startswith("2 of 3 outputs are as expected (66.7 %)\nBLEU against the expected")
+    assert "\n2 expected: Etwas anderes." in report
+    path.write_text(f"{sources[0]}\t{expected[0]}\n", encoding="utf-8")
+    assert run_command(capsys, **flags).startswith("1 of 1 outputs are as expected (100.0 %)\n")
+
+
+@pytest.mark.parametrize(
+    ("equal", "count", "passes"),
+    [(98, 100, True), (97, 100, False), (49, 50, True), (48, 50, False), (979, 1000, False)],
+)
+def test_98_percent_of_the_outputs_must_be_as_expected(equal: int, count: int, passes: bool):
+    found = Verification(equal, count, "")
+    if passes:
+        found.require_equal()
+        return
+    with pytest.raises(UserError, match=rf"^only {equal} of {count} outputs .* fewer than 98 %"):
+        found.require_equal()

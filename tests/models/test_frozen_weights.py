@@ -9,7 +9,7 @@ from support.model_kinds import KINDS, make_untrained, model_of
 from t2t_lite import registry
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import PARTS
-from t2t_lite.models.frozen_weights import parts_of
+from t2t_lite.models.frozen_weights import frozen_summary, parts_of
 
 SEPARATE = "shared_embedding_and_softmax_weights"
 
@@ -40,6 +40,21 @@ def test_a_frozen_part_is_all_that_is_not_learned(kind, part):
     frozen = {id(weight) for weight in parts[part]}
     assert frozen
     assert learned(model) == {id(weight) for weight in model.weights} - frozen
+
+
+def test_a_summary_names_the_parts_that_are_trained_and_frozen_with_their_sizes():
+    model = make_untrained("post_norm", **{SEPARATE: False}, frozen="encoder+output")
+    size = {part: sum(w.numpy().size for w in ws) for part, ws in parts_of(model).items()}
+    trained, frozen = (size["embeddings"] + size["decoder"], size["encoder"] + size["output"])
+    assert frozen_summary(model) == (
+        f"trained: {trained:,} parameters (embeddings {size['embeddings']:,}, "
+        f"decoder {size['decoder']:,}); frozen: {frozen:,} parameters "
+        f"(encoder {size['encoder']:,}, output {size['output']:,})"
+    )
+    assert trained + frozen == model.count_params()
+    tied = frozen_summary(make_untrained("post_norm", frozen="encoder"))
+    assert "output" not in tied, "a part without weights is not named"
+    assert frozen_summary(make_untrained("post_norm")) == ""
 
 
 def test_a_matrix_that_encoder_decoder_and_softmax_share_is_frozen_by_embeddings_alone():

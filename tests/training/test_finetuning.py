@@ -134,7 +134,9 @@ def test_all_weights_are_taken_and_a_resumed_run_needs_the_other_no_more(
     assert np.array_equal(after.model(features), before(features))
 
     shutil.rmtree(copy)
+    assert "is not read" not in caplog.text
     trainer.run(config(data_dir, output_dir, copy, train_steps=3))
+    assert f"--warm_start_from={copy} is not read: the run continues from its own" in caplog.text
     resumed = RunFolder.open(str(output_dir))
     assert resumed.load_model().step == 3
     assert resumed.decode_hparams == SEARCH, "as the imported model is published"

@@ -13,7 +13,7 @@ from support.rounding import assert_close
 from support.terms import forward_terms, step_terms
 from support.training_steps import VOCAB, ragged_batches
 from t2t_lite import registry
-from t2t_lite.models.frozen_weights import parts_of
+from t2t_lite.models.frozen_weights import frozen_summary, parts_of
 from t2t_lite.runs import averaging, checkpoint_files
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.training import trainer
@@ -67,9 +67,11 @@ def test_an_average_of_checkpoints_keeps_them(run, source, tmp_path):
     assert_frozen(run.load_model(average).model, source)
 
 
-def test_a_resumed_run_ends_where_an_undisturbed_one_does(run, source, data_dir, tmp_path):
+def test_a_resumed_run_ends_where_an_undisturbed_one_does(run, source, data_dir, tmp_path, caplog):
+    caplog.set_level("INFO")
     for steps in (2, 4):
         trainer.run(config(data_dir, tmp_path, steps, warm_start_from=str(source)))
+    assert caplog.messages.count(frozen_summary(run.build_model())) == 2
     small_runs.assert_equal_runs(run.folder, tmp_path)
 
 
