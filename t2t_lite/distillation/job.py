@@ -42,6 +42,7 @@ from t2t_lite.progress import progress
 from t2t_lite.runs import checkpoint_files
 from t2t_lite.runs.checkpoint_names import checkpoint_of_run
 from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.settings import settings_of
 from t2t_lite.text.text_files import iterate_lines
 from t2t_lite.version import __version__
 
@@ -233,9 +234,9 @@ class _Distillation:
             references = (target for _, target in self._human_pairs())
         bleu = SentenceBleu(_tokenizer(self._problem))
         lines = iterate_lines(self._part / _SOURCES)
-        for line, hypotheses, reference in zip(
-            lines, found, itertools.chain(references, itertools.repeat("")), strict=False
-        ):
+        each = itertools.chain(references, itertools.repeat(""))
+        # The hypotheses first: their last `next` checks that there are as many as lines.
+        for hypotheses, line, reference in zip(found, lines, each, strict=False):
             texts = [one_line(text) for text in hypotheses]
             if reference and len(texts) > 1:
                 yield line, bleu.nearest(texts, reference)
@@ -263,13 +264,18 @@ def _with_teacher(config: DistillConfig, search: DecoderConfig) -> DecoderConfig
 
 
 def _settings(config: DistillConfig, search: DecoderConfig) -> dict[str, Any]:
-    """Returns what was asked for, for `origin.json`."""
+    """Returns what was asked for, for `origin.json`: not where, nor on which devices."""
     asked = dataclasses.asdict(config)
     del asked["output_problem_dir"]
     if config.teacher:
-        asked["teacher"] = list(search.checkpoint_path)
-        asked["decode_hparams"] = search.decode_hparams
-        asked["long_input"] = search.long_input
+        chosen = {
+            name: getattr(search, name)
+            for name, setting in settings_of(DecoderConfig).items()
+            if getattr(search, name) != setting.default
+        }
+        asked["teacher"] = list(chosen.pop("checkpoint_path"))
+        chosen.pop("worker_gpu", None)
+        asked |= chosen
     return asked
 
 
