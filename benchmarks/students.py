@@ -131,7 +131,8 @@ class Students:
         }
         general = manythings(self.args.manythings)
         for test, pairs in zip(TESTS, (segments["test"], general["test"]), strict=True):
-            write_pairs(pairs, self.folder / "test" / test, ("test.en", "test.de"))
+            limited = pairs[: self.args.sentences or None]
+            write_pairs(limited, self.folder / "test" / test, ("test.en", "test.de"))
         pairs = segments["train"] + general["train"]
         random.Random(SEED).shuffle(pairs)
         dev = drawn(segments["dev"], DEV) + drawn(general["dev"], DEV)
@@ -265,6 +266,7 @@ def main() -> None:
     parser.add_argument("--teacher_minutes", type=float, default=60, help="of training")
     parser.add_argument("--student_minutes", type=float, default=12, help="of training, each")
     parser.add_argument("--pairs", type=int, default=0, help="of training text (0: all)")
+    parser.add_argument("--sentences", type=int, default=0, help="of each test set (0: all)")
     parser.add_argument("--core", type=int, default=0, help="that translates")
     for line in Students(parser.parse_args()).run():
         print(line, flush=True)

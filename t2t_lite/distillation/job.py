@@ -9,6 +9,7 @@ import dataclasses
 import itertools
 import json
 import logging
+import os
 import pathlib
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
@@ -68,7 +69,7 @@ def run(config: DistillConfig, search: DecoderConfig) -> None:
         UserError: the settings, a teacher or a file are invalid, or the output exists and was made
             with other settings.
     """
-    folder = pathlib.Path(config.output_problem_dir)
+    folder = pathlib.Path(os.path.abspath(config.output_problem_dir))  # "." has no name
     problem = check_problem(registry.problem(config.problem), config.problem)
     if config.teacher:
         search = _with_teacher(config, search)
@@ -79,7 +80,6 @@ def run(config: DistillConfig, search: DecoderConfig) -> None:
         if _is_complete(folder, settings):
             log.info("%s is complete: it is kept", folder)
         else:
-            part.mkdir(exist_ok=True)
             _Distillation(config, search, problem, part).write(folder, settings)
         shutil.rmtree(part, ignore_errors=True)
 
@@ -110,6 +110,7 @@ class _Distillation:
         """Translates, and writes the folder."""
         trained = self._trained()
         config = self._config
+        self._part.mkdir(exist_ok=True)
         counts = write_splits(self._problem, config.data_dir, config.tmp_dir, self._part)
         total = write_lines(self._part / _SOURCES, self._sources())
         origin: dict[str, Any] = {"release": __version__, "settings": settings}
@@ -287,7 +288,9 @@ def _is_complete(folder: pathlib.Path, settings: dict[str, Any]) -> bool:
     """
     path = folder / ORIGIN
     if not path.is_file():
-        return False  # a folder that holds something else is refused when it is written
+        if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+            raise UserError(f"{folder} already exists, without {ORIGIN}: name another folder")
+        return False
     found = read_object(path)["settings"]
     if other := [name for name in settings if found.get(name) != settings[name]]:
         raise UserError(

@@ -123,8 +123,12 @@ def test_a_complete_folder_is_kept_and_one_of_other_settings_refused(config, tmp
     assert translated(config, "", "", "") == first
     with pytest.raises(UserError, match="out was made with another select: remove it"):
         distilled(dataclasses.replace(config, select="nearest"))
-    with pytest.raises(UserError, match="raw already exists"):
+
+
+def test_a_folder_of_other_files_is_refused_before_any_work(config, tmp_path):
+    with pytest.raises(UserError, match=r"raw already exists, without origin\.json"):
         distilled(dataclasses.replace(config, output_problem_dir=config.tmp_dir))
+    assert not list(tmp_path.glob("raw.*"))
 
 
 def test_a_teacher_translates_and_a_kill_costs_nothing_decoded(
@@ -172,6 +176,7 @@ def test_what_a_teacher_cannot_do(config, teacher, changes, hparams, message):
     config = dataclasses.replace(config, **({"translations": "", "teacher": teacher} | changes))
     with pytest.raises(UserError, match=message):
         job.run(config, dataclasses.replace(SEARCH, decode_hparams=hparams))
+    assert not list(pathlib.Path(config.output_problem_dir).parent.glob("out*"))
 
 
 def test_a_teacher_of_the_other_direction_is_refused(config, tmp_path):

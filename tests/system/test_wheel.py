@@ -35,6 +35,8 @@ t2t-trainer --problem=text2text_tmpdir_bpe --data_dir=data --output_dir=run --mo
 AVERAGED=$(t2t-avg-checkpoints --output_dir=run --num_last_checkpoints=2)
 t2t-avg-all --model_dir=run --output_dir=averages --n=2
 t2t-translate-all --model_dir=run --source=text/inputs.eval.txt --min_steps=2 --beam_size=1
+t2t-distill --translations=text/targets.train.txt --problem=text2text_tmpdir_bpe --tmp_dir=text \
+    --output_problem_dir=distilled
 
 SEARCH=--decode_hparams=beam_size=2,extra_length=3
 t2t-decoder --checkpoint_path=$AVERAGED --decode_from_file=text/inputs.eval.txt \
