@@ -229,6 +229,7 @@ def test_every_command_works_from_the_wheel(scripts, serving, golden, tmp_path):
     for number in (1, 2, 3, 4):
         assert f"Table {number}" in printed
     assert len((tmp_path / "out.txt").read_text("utf-8").splitlines()) == 4
+    assert (tmp_path / "distilled" / "origin.json").exists()
     assert (tmp_path / "imported" / "model.ckpt-7.index").exists()
     assert (tmp_path / "answer.txt").read_text("utf-8") == "an answer\t-1.500\n"
     assert json.loads((tmp_path / "answer.json").read_text("utf-8"))
