@@ -140,8 +140,8 @@ class _Distillation:
         trained = find_models(self._search)
         run = trained[0].run
         problem = self._problem
-        reverse = problem.was_reversed != self._config.back
-        if run.problem.base_name == problem.base_name and run.problem.was_reversed != reverse:
+        wanted = problem.was_reversed != self._config.back
+        if run.problem.base_name == problem.base_name and run.problem.was_reversed != wanted:
             raise UsageError(
                 f"the teacher in {run.folder} was trained on {run.problem.name}: --problem="
                 f"{problem.name} {'--back ' if self._config.back else ''}needs one of the other "
