@@ -211,10 +211,15 @@ class Adaptation:
                 decode_to_file=output,
                 decode_hparams=self.args.decode_hparams,
             )
-        printed = command("t2t_bleu", translation=output, reference=test / "test.de")
-        found = re.search(r"BLEU_cased = +([\d.]+)", printed)
-        assert found, printed
-        return found[1]
+        return bleu(output, test / "test.de")
+
+
+def bleu(translation: pathlib.Path, reference: pathlib.Path) -> str:
+    """Returns sacreBLEU's BLEU of a file of lines."""
+    printed = command("t2t_bleu", translation=translation, reference=reference)
+    found = re.search(r"BLEU_cased = +([\d.]+)", printed)
+    assert found, printed
+    return found[1]
 
 
 def command(module: str, **flags: object) -> str:

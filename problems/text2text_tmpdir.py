@@ -6,6 +6,7 @@ folder `--tmp_dir`, one sentence per line, line n of the targets belonging to li
 with an empty side are dropped.
 """
 
+import os
 import pathlib
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -20,6 +21,11 @@ from t2t_lite.text.text_encoder import VocabType
 from t2t_lite.text.text_files import iterate_lines
 
 
+def text_files(folder: str | os.PathLike[str], split: str) -> list[pathlib.Path]:
+    """Returns the paths of the sources and of the targets of a split."""
+    return [pathlib.Path(folder) / f"{side}.{split}.txt" for side in ("inputs", "targets")]
+
+
 @registry.register_problem
 class Text2textTmpdir(Text2TextProblem):
     """T2T's problem of this name: a subword vocabulary, 100 training files."""
@@ -31,7 +37,7 @@ class Text2textTmpdir(Text2TextProblem):
 
     def splits_to_generate(self, tmp_dir: str) -> Sequence[dict[str, Any]]:
         """Returns all splits, except a test split without any file."""
-        has_test = any(map(corpora.find_file, self._text_files(tmp_dir, DatasetSplit.TEST)))
+        has_test = any(map(corpora.find_file, text_files(tmp_dir, DatasetSplit.TEST)))
         return [
             entry
             for entry in self.dataset_splits
@@ -40,11 +46,11 @@ class Text2textTmpdir(Text2TextProblem):
 
     def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
         """Returns the existing files of both sides."""
-        return corpora.existing_files(self._text_files(tmp_dir, dataset_split))
+        return corpora.existing_files(text_files(tmp_dir, dataset_split))
 
     def fetch_sources(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
         """Returns the files of both sides."""
-        inputs, targets = self._text_files(tmp_dir, dataset_split)
+        inputs, targets = text_files(tmp_dir, dataset_split)
         return [
             corpora.require_file(inputs, "it should contain the sources, one sentence per line"),
             corpora.require_file(targets, "it should contain the targets, one sentence per line"),
@@ -54,10 +60,6 @@ class Text2textTmpdir(Text2TextProblem):
         """Yields the pairs of a split."""
         inputs, targets = self.fetch_sources(tmp_dir, dataset_split)
         return corpora.aligned_pairs(inputs, targets, self.bad_input)
-
-    def _text_files(self, tmp_dir: str, split: str) -> list[pathlib.Path]:
-        folder = pathlib.Path(tmp_dir)
-        return [folder / f"{side}.{split}.txt" for side in ("inputs", "targets")]
 
 
 @registry.register_problem

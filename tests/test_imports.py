@@ -35,7 +35,7 @@ _FLOORS = (
     {"runs", "search"},
     {"decoding"},
     {"cluster", "reporting"},
-    {"training", "export", "serving", "imports", "insights"},
+    {"training", "export", "serving", "imports", "insights", "distillation"},
     {"preflight"},
     {"api", "paper"},
     {"t2t"},

@@ -253,11 +253,7 @@ def _decode_file(
         references = _references(decoder.problem, source, count, config.decode_reference)
     path = config.decode_to_file or _results_name(source, run, decoder.hparams)
     _refuse_overwriting([path], [*line_decoder.lines.files, config.decode_reference], trained)
-    origin = _origin(line_decoder.lines.files, decoder, trained, config)
-    with BatchJournal(pathlib.Path(path), origin).opened() as journal:
-        for records in line_decoder.windows(journal.resume_point, count):
-            for record in records:
-                journal.append(record)
+    with _decoded(line_decoder, decoder, trained, config, path, count) as journal:
         outputs = [line.output for line in journal.lines()] if references is not None else []
         if config.score_file and not decoder.problem.has_inputs:
             scores = (written_score(line.text) for line in journal.lines())
@@ -266,6 +262,47 @@ def _decode_file(
     log.info("wrote %s", path)
     if references is not None:
         _print_scores(metrics, outputs, references, list(iterate_lines(source)))
+
+
+@contextlib.contextmanager
+def decoded(config: DecoderConfig, trained: Sequence[TrainedModel]) -> Iterator[BatchJournal]:
+    """Decodes a file for a caller that makes something else of the outputs.
+
+    Args:
+        config: names the file to decode, and `decode_to_file`, beside which the journal lies.
+        trained: the models, from `find_models`.
+
+    Yields:
+        The journal with the outputs of all lines. It stays, so that a caller that is killed
+        decodes nothing again, until the caller removes it or calls its `finish`.
+
+    Raises:
+        UserError: as in `run`.
+    """
+    start = time.monotonic()
+    decoder, trained = load_decoder(config, trained)
+    lines = _LineDecoder(decoder, config, start)
+    count = lines.lines.count()
+    with _decoded(lines, decoder, trained, config, config.decode_to_file, count) as journal:
+        yield journal
+
+
+@contextlib.contextmanager
+def _decoded(
+    line_decoder: _LineDecoder,
+    decoder: Decoder,
+    trained: Sequence[TrainedModel],
+    config: DecoderConfig,
+    path: str,
+    count: int,
+) -> Iterator[BatchJournal]:
+    """Yields the journal of `path` once it has all `count` lines; resumes a killed run's."""
+    origin = _origin(line_decoder.lines.files, decoder, trained, config)
+    with BatchJournal(pathlib.Path(path), origin).opened() as journal:
+        for records in line_decoder.windows(journal.resume_point, count):
+            for record in records:
+                journal.append(record)
+        yield journal
 
 
 def _refuse_overwriting(

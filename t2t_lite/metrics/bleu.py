@@ -72,6 +72,27 @@ class BleuZh(Bleu):
     tokenize = "zh"
 
 
+class SentenceBleu:
+    """Smoothed BLEU of single sentences: it compares hypotheses, and is not to be reported.
+
+    N-grams longer than a sentence do not count (sacreBLEU's effective order).
+
+    Args:
+        tokenize: sacreBLEU's name of a tokenizer.
+    """
+
+    def __init__(self, tokenize: str = Bleu.tokenize) -> None:
+        from sacrebleu.metrics.bleu import BLEU
+
+        self._counter = BLEU(tokenize=tokenize, effective_order=True)
+
+    def nearest(self, hypotheses: Sequence[str], reference: str) -> str:
+        """Returns the hypothesis with the highest score, the first one of several."""
+        return max(
+            hypotheses, key=lambda text: self._counter.sentence_score(text, [reference]).score
+        )
+
+
 @dataclasses.dataclass(frozen=True)
 class BleuScore:
     """A corpus score and how it was counted."""

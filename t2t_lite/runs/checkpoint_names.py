@@ -48,6 +48,22 @@ def named_model(name: str, output_dir: str) -> tuple[run_folder.RunFolder, str |
     return run_folder.RunFolder.open(str(own)), path
 
 
+def checkpoint_of_run(name: str) -> str:
+    """Returns the prefix of a checkpoint that is named together with its run folder.
+
+    Args:
+        name: a run folder, for its newest checkpoint; or `RUN/NAME`, where NAME is what
+            `named_checkpoint` takes.
+
+    Raises:
+        UserError: there is no such run folder or checkpoint.
+    """
+    path = pathlib.Path(name)
+    if not run_folder.is_run(path) and run_folder.is_run(path.parent):
+        return named_checkpoint(path.name, str(path.parent))
+    return run_folder.RunFolder.open(name).latest_checkpoint()
+
+
 def _path_in_run(name: str, output_dir: str) -> str:
     """Returns the prefix that a name without a folder stands for; see `named_checkpoint`."""
     run = run_folder.RunFolder.open(output_dir)

@@ -2,7 +2,6 @@
 
 import argparse
 import dataclasses
-import importlib
 import json
 import os
 import pathlib
@@ -13,21 +12,12 @@ import sys
 import pytest
 
 from support.rounding import relative_bound
-
-BENCHMARKS = pathlib.Path(__file__).parents[2] / "benchmarks"
+from support.scripts import BENCHMARKS, import_script
 
 
 def but_for_rounding(value: float):
     """What equals a figure that a few operations in float64 have made."""
     return pytest.approx(value, rel=relative_bound(8, "float64"))
-
-
-def import_script(name: str):
-    sys.path.insert(0, str(BENCHMARKS))
-    try:
-        return importlib.import_module(name)
-    finally:
-        sys.path.remove(str(BENCHMARKS))
 
 
 machine = import_script("machine")

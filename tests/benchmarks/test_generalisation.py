@@ -1,31 +1,20 @@
 """benchmarks/generalisation.py: its problems, scores, queue and table."""
 
-import importlib
 import itertools
 import json
 import pathlib
-import sys
 
 import pytest
 
+from support.scripts import import_script
 from t2t_lite import registry
 from t2t_lite.errors import UsageError
 from t2t_lite.paper import experiment_queue
 from t2t_lite.paper.experiment_queue import Folders
 
-SCRIPT = pathlib.Path(__file__).parents[2] / "benchmarks" / "generalisation.py"
 ROWS, PROBLEMS = ["transformer", "neural_gpu"], ["sort", "addition_binary"]
 
-
-def import_script():
-    sys.path.insert(0, str(SCRIPT.parent))
-    try:
-        return importlib.import_module(SCRIPT.stem)
-    finally:
-        sys.path.remove(str(SCRIPT.parent))
-
-
-generalisation = import_script()
+generalisation = import_script("generalisation")
 
 
 @pytest.mark.parametrize("row", generalisation.ROWS, ids=lambda row: row.name)

@@ -8,7 +8,7 @@ from sacrebleu.tokenizers.tokenizer_re import TokenizerRegexp
 
 from support.rounding import assert_close
 from t2t_lite.errors import DataError
-from t2t_lite.metrics.bleu import compound_split_bleu, corpus_bleu
+from t2t_lite.metrics.bleu import SentenceBleu, compound_split_bleu, corpus_bleu
 
 # Four logarithms of shares in per cent, their mean, exp, and the brevity penalty.
 assert_bleu = functools.partial(assert_close, terms=16, dtype="float64")
@@ -83,3 +83,16 @@ def test_keeps_no_line_that_it_has_scored():
     compound_split_bleu(["a well-known line"], ["a line"])
     assert Tokenizer13a.__call__.cache_info().currsize == 0
     assert TokenizerRegexp.__call__.cache_info().currsize == 0
+
+
+def test_the_nearest_sentence():
+    """Sentences of fewer than four words, too; the first of equals."""
+    bleu = SentenceBleu()
+    hypotheses = ["So it is.", "It is so.", "it is"]
+    assert bleu.nearest(hypotheses, "It is so!") == "It is so."
+    assert bleu.nearest(["no", "none"], "yes") == "no"
+
+
+def test_the_nearest_sentence_by_the_tokenizer_of_the_language():
+    texts = ["我爱你们", "他们恨我"]
+    assert SentenceBleu("zh").nearest(texts[::-1], "我爱你") == texts[0]

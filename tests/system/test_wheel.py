@@ -35,6 +35,8 @@ t2t-trainer --problem=text2text_tmpdir_bpe --data_dir=data --output_dir=run --mo
 AVERAGED=$(t2t-avg-checkpoints --output_dir=run --num_last_checkpoints=2)
 t2t-avg-all --model_dir=run --output_dir=averages --n=2
 t2t-translate-all --model_dir=run --source=text/inputs.eval.txt --min_steps=2 --beam_size=1
+t2t-distill --translations=text/targets.train.txt --problem=text2text_tmpdir_bpe --tmp_dir=text \
+    --output_problem_dir=distilled
 
 SEARCH=--decode_hparams=beam_size=2,extra_length=3
 t2t-decoder --checkpoint_path=$AVERAGED --decode_from_file=text/inputs.eval.txt \
@@ -227,6 +229,7 @@ def test_every_command_works_from_the_wheel(scripts, serving, golden, tmp_path):
     for number in (1, 2, 3, 4):
         assert f"Table {number}" in printed
     assert len((tmp_path / "out.txt").read_text("utf-8").splitlines()) == 4
+    assert (tmp_path / "distilled" / "origin.json").exists()
     assert (tmp_path / "imported" / "model.ckpt-7.index").exists()
     assert (tmp_path / "answer.txt").read_text("utf-8") == "an answer\t-1.500\n"
     assert json.loads((tmp_path / "answer.json").read_text("utf-8"))

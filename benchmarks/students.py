@@ -1,0 +1,277 @@
+r"""Makes a student ten times as fast as its teacher: speed, BLEU and size of each step on the way.
+
+    pip install -e '.[ct2]'
+    python benchmarks/students.py --manythings=deu.txt.gz --libreoffice=FOLDER --output_dir=students
+
+trains a teacher on English-German sentences of manythings.org and segments of LibreOffice's help,
+translates the sources of training with it (t2t-distill), and trains students: one on the human
+pairs, and two on the teacher's, with decoders of two layers and of one. Each model is exported for
+CTranslate2, which translates the test sets of both texts in one process on one core, as with
+`taskset`. A table in Markdown has words of the sources a second, BLEU of both tests, and the
+megabytes of each export. Each row from the third on changes one thing in the row before; human
+pairs are learned with label smoothing, distilled ones without, as the literature has it.
+
+Training is limited by time; the figures in docs/ took an hour for the teacher and 12 minutes for
+each student, on two cores. Steps whose output exists are skipped, so that a killed command resumes
+when it is run again.
+"""
+
+import argparse
+import dataclasses
+import json
+import multiprocessing
+import os
+import pathlib
+import random
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+
+import ctranslate2
+import sentencepiece
+from adaptation import SEED, bleu, command, drawn, libreoffice, manythings, write_pairs
+
+from t2t_lite import files
+from t2t_lite.text.text_files import read_lines
+
+PROBLEM = "text2text_tmpdir_bpe"
+DEV = 200  # pairs of each text
+TESTS = ("help", "general")
+# Of the teacher; CTranslate2's length_penalty=1 in t2t-decoder's terms.
+TEACHER_SEARCH = "beam_size=4,length_penalty=average,alpha=1"
+# For trainings of an hour and less. The average of the weights stands for a rate that falls to 0.
+SHORT = "batch_size=2048,batch_shuffle_size=64,ema_decay=0.998,learning_rate_warmup_steps=1000"
+BATCH_TOKENS = 2048  # of CTranslate2
+ROUNDS = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """A model to train."""
+
+    data: str  # the folder of its text: human or distilled
+    hparams_set: str
+    hparams: str
+
+
+# Four layers of 256 features, 9.4 million parameters; students have half the width, since widths
+# that suit large corpora (Bergamot's tiny11 has 256) are those of the teacher here.
+_SMALL = "hidden_size=128,filter_size=768,num_heads=4,learning_rate_constant=1.0"
+MODELS = {
+    "teacher": Model(
+        "human",
+        "transformer_small",
+        "num_hidden_layers=4,learning_rate_constant=0.5",
+    ),
+    "undistilled": Model(
+        "human",
+        "transformer_student_tiny_e6d2",
+        f"{_SMALL},label_smoothing=0.1",
+    ),
+    "student": Model("distilled", "transformer_student_tiny_e6d2", _SMALL),
+    "shallow": Model("distilled", "transformer_student_tiny_e6d1", _SMALL),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A row of the table."""
+
+    name: str
+    model: str
+    beam_size: int = 4
+    quantization: str = "float32"
+
+
+ROWS = (
+    Row("teacher", "teacher"),
+    Row("student's architecture, human pairs", "undistilled"),
+    Row("student, distilled pairs", "student"),
+    Row("1 decoder layer", "shallow"),
+    Row("int8", "shallow", quantization="int8"),
+    Row("greedy search", "shallow", beam_size=1, quantization="int8"),
+)
+
+
+class Students:
+    """The steps, each of which is skipped if its output exists.
+
+    Args:
+        args: the command's.
+    """
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.args = args
+        self.folder: pathlib.Path = args.output_dir
+
+    def run(self) -> Iterator[str]:
+        """Takes all steps; yields the lines of the table."""
+        self.write_texts()
+        yield "| | words/s | faster than the teacher | BLEU help | BLEU general | MB |"
+        yield "|---|---:|---:|---:|---:|---:|"
+        teachers = 0.0
+        for row in ROWS:
+            export = self.export(row)
+            speed = self.translate(row, export)
+            teachers = teachers or speed
+            scores = (self.score(row, test) for test in TESTS)
+            size = sum(path.stat().st_size for path in export.glob("*.bin")) / 1e6
+            yield (
+                f"| {row.name} | {speed:,.0f} | {speed / teachers:.1f} | {' | '.join(scores)} "
+                f"| {size:.1f} |"
+            )
+
+    def write_texts(self) -> None:
+        """Writes the human training text and the test sets."""
+        human = self.folder / "text" / "human"
+        if human.exists():
+            return
+        segments = {
+            split: libreoffice(self.args.libreoffice / f"{split}.tsv.gz")
+            for split in ("train", "dev", "test")
+        }
+        general = manythings(self.args.manythings)
+        for test, pairs in zip(TESTS, (segments["test"], general["test"]), strict=True):
+            limited = pairs[: self.args.sentences or None]
+            write_pairs(limited, self.folder / "test" / test, ("test.en", "test.de"))
+        pairs = segments["train"] + general["train"]
+        random.Random(SEED).shuffle(pairs)
+        dev = drawn(segments["dev"], DEV) + drawn(general["dev"], DEV)
+        with files.whole_folder(human) as made:
+            limited = pairs[: self.args.pairs or None]
+            write_pairs(limited, made, ("inputs.train.txt", "targets.train.txt"))
+            write_pairs(dev, made, ("inputs.eval.txt", "targets.eval.txt"))
+
+    def data(self, name: str) -> pathlib.Path:
+        """Generates the data of a text, distilled first if need be; returns its folder."""
+        text, data = self.folder / "text" / name, self.folder / "data" / name
+        if name == "distilled":
+            command(
+                "t2t_distill",
+                problem=PROBLEM,
+                tmp_dir=self.folder / "text" / "human",
+                teacher=self.train("teacher"),
+                decode_hparams=TEACHER_SEARCH,
+                output_problem_dir=text,
+            )
+        command("t2t_datagen", problem=PROBLEM, tmp_dir=text, data_dir=data)
+        return data
+
+    def train(self, name: str) -> pathlib.Path:
+        """Trains a model; returns its run folder."""
+        model, run = MODELS[name], self.folder / "runs" / name
+        trained = run / "trained"  # the time of a training that was killed counts anew
+        if not trained.exists():
+            command(
+                "t2t_trainer",
+                problem=PROBLEM,
+                model="transformer",
+                hparams_set=model.hparams_set,
+                hparams=f"{SHORT},{model.hparams}",
+                data_dir=self.data(model.data),
+                output_dir=run,
+                schedule="train",
+                train_minutes=self.minutes(name),
+                random_seed=SEED,
+            )
+            trained.touch()
+        return run
+
+    def minutes(self, name: str) -> float:
+        """Returns how long a model is trained."""
+        return self.args.teacher_minutes if name == "teacher" else self.args.student_minutes
+
+    def export(self, row: Row) -> pathlib.Path:
+        """Exports the model of a row; returns the folder."""
+        folder = self.folder / "exports" / f"{row.model}-{row.quantization}"
+        version = folder / "ctranslate2" / "1"
+        if not version.exists():
+            command(
+                "t2t_exporter",
+                output_dir=self.train(row.model),
+                export_dir=folder,
+                format="ctranslate2",
+                quantization=row.quantization,
+            )
+        return version
+
+    def output(self, row: Row, name: str) -> pathlib.Path:
+        """Returns the path of what a row writes."""
+        stem = f"{row.model}-{row.quantization}-beam{row.beam_size}"
+        return self.folder / "outputs" / f"{stem}.{name}"
+
+    def translate(self, row: Row, export: pathlib.Path) -> float:
+        """Translates the tests on one core; returns the words of the sources per second."""
+        path = self.output(row, "json")
+        if not path.exists():
+            lines = {test: read_lines(self.folder / "test" / test / "test.en") for test in TESTS}
+            with multiprocessing.get_context("spawn").Pool(1) as pool:  # threads of its own
+                work = (export, lines, row.beam_size, self.args.core)
+                translations, seconds = pool.apply(translated, work)
+            for test, outputs in translations.items():
+                files.write_text(self.output(row, test), "".join(f"{out}\n" for out in outputs))
+            words = sum(len(line.split()) for test in TESTS for line in lines[test])
+            files.write_text(path, json.dumps({"words": words, "seconds": seconds}))
+        found = json.loads(path.read_text())
+        return found["words"] / found["seconds"]
+
+    def score(self, row: Row, test: str) -> str:
+        """Returns the BLEU of a row on a test."""
+        return bleu(self.output(row, test), self.folder / "test" / test / "test.de")
+
+
+def translated(
+    export: pathlib.Path, lines: dict[str, list[str]], beam_size: int, core: int
+) -> tuple[dict[str, list[str]], float]:
+    """Translates lines on one core, in a process of its own.
+
+    Returns:
+        The translations; the seconds for all lines, text to text, the median of `ROUNDS`.
+    """
+    os.sched_setaffinity(0, {core})
+    (model,) = export.glob("*.model")
+    pieces = sentencepiece.SentencePieceProcessor(str(model))
+    translator = ctranslate2.Translator(
+        str(export), compute_type="default", inter_threads=1, intra_threads=1
+    )
+
+    def translate(texts: Sequence[str]) -> list[str]:
+        found = translator.translate_batch(
+            pieces.encode(list(texts), out_type=str),
+            beam_size=beam_size,
+            length_penalty=1,
+            max_batch_size=BATCH_TOKENS,
+            batch_type="tokens",
+        )
+        return [pieces.decode(result.hypotheses[0]) for result in found]
+
+    seconds = []
+    for _ in range(ROUNDS):
+        start = time.perf_counter()
+        outputs = {test: translate(texts) for test, texts in lines.items()}
+        seconds.append(time.perf_counter() - start)
+    return outputs, statistics.median(seconds)
+
+
+def main() -> None:
+    """Runs the command."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    path = pathlib.Path
+    parser.add_argument("--manythings", type=path, required=True, help="deu.txt, as .gz")
+    parser.add_argument(
+        "--libreoffice", type=path, required=True, help="folder of train, dev and test.tsv.gz"
+    )
+    parser.add_argument("--output_dir", type=path, required=True, help="folder for everything")
+    parser.add_argument("--teacher_minutes", type=float, default=60, help="of training")
+    parser.add_argument("--student_minutes", type=float, default=12, help="of training, each")
+    parser.add_argument("--pairs", type=int, default=0, help="of training text (0: all)")
+    parser.add_argument("--sentences", type=int, default=0, help="of each test set (0: all)")
+    parser.add_argument("--core", type=int, default=0, help="that translates")
+    for line in Students(parser.parse_args()).run():
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Distillation: a teacher's translations become the training data of a student."""

@@ -1,0 +1,97 @@
+"""The benchmark of students: the steps it takes, once each, and its table."""
+
+import argparse
+
+import pytest
+
+from support.scripts import import_script
+
+pytest.importorskip("ctranslate2")
+students = import_script("students")
+
+
+@pytest.fixture
+def args(tmp_path, monkeypatch):
+    """The arguments of a run whose commands and translations are replaced; `calls` lists them."""
+    calls = []
+
+    def command(module, **flags):
+        calls.append(module)
+        if module == "t2t_trainer":
+            flags["output_dir"].mkdir(parents=True)
+        if module == "t2t_exporter":
+            version = flags["export_dir"] / "ctranslate2" / "1"
+            version.mkdir(parents=True)
+            (version / "model.bin").write_bytes(b"0" * 100_000)
+
+    class Pool:
+        def __init__(self, _):
+            pass
+
+        __enter__ = lambda self: self  # noqa: E731
+        __exit__ = lambda *_: None  # noqa: E731
+
+        def apply(self, function, work):
+            assert function is students.translated
+            calls.append("translated")
+            _, lines, beam_size, core = work
+            assert core == 1
+            return {test: ["x"] * len(lines[test]) for test in lines}, float(beam_size)
+
+    pairs = [(f"Sentence {n}.", f"Satz {n}.") for n in range(500)]
+    monkeypatch.setattr(students, "command", command)
+    monkeypatch.setattr(students, "bleu", lambda translation, reference: "12.3")
+    monkeypatch.setattr(students, "libreoffice", lambda path: pairs)
+    monkeypatch.setattr(students, "manythings", lambda path: dict.fromkeys(SPLITS, pairs))
+    monkeypatch.setattr(
+        students.multiprocessing, "get_context", lambda _: argparse.Namespace(Pool=Pool)
+    )
+    return argparse.Namespace(
+        output_dir=tmp_path,
+        libreoffice=tmp_path,
+        manythings=tmp_path,
+        pairs=7,
+        sentences=30,
+        teacher_minutes=1.0,
+        student_minutes=1.0,
+        core=1,
+        calls=calls,
+    )
+
+
+SPLITS = ("train", "dev", "test")
+
+
+def test_the_table_has_a_row_for_each_step(args, tmp_path):
+    lines = list(students.Students(args).run())
+    assert len(lines) == 2 + len(students.ROWS)
+    # Twice 30 sentences of two words in as many seconds as there are beams.
+    assert lines[2] == "| teacher | 30 | 1.0 | 12.3 | 12.3 | 0.1 |"
+    assert lines[-1] == "| greedy search | 120 | 4.0 | 12.3 | 12.3 | 0.1 |"
+    assert len((tmp_path / "text/human/inputs.train.txt").read_text().splitlines()) == 7
+    assert args.calls.count("t2t_trainer") == len(students.MODELS)
+
+
+def test_finished_steps_are_not_taken_again(args):
+    first = list(students.Students(args).run())
+    args.calls.clear()
+    assert list(students.Students(args).run()) == first
+    assert args.calls == []
+
+
+def test_the_teacher_translates_before_students_learn_from_it(args):
+    list(students.Students(args).run())
+    calls = [call for call in args.calls if call in ("t2t_trainer", "t2t_distill")]
+    assert calls[:4] == ["t2t_trainer", "t2t_trainer", "t2t_distill", "t2t_trainer"]
+
+
+def test_a_row_changes_one_thing():
+    for before, row in zip(students.ROWS[1:], students.ROWS[2:], strict=False):
+        one, other = students.MODELS[before.model], students.MODELS[row.model]
+        changes = [
+            one.data != other.data,
+            one.hparams_set != other.hparams_set,
+            before.beam_size != row.beam_size,
+            before.quantization != row.quantization,
+        ]
+        assert sum(changes) == 1, row.name

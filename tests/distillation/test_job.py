@@ -1,0 +1,206 @@
+"""What t2t-distill writes, from a teacher or from given translations; kills; what it refuses."""
+
+import dataclasses
+import json
+import pathlib
+
+import pytest
+
+from support.copying import CopyModel
+from support.small_runs import make_run, save_weights
+from support.texts import write_lines
+from t2t_lite import files
+from t2t_lite.decoding.config import DecoderConfig
+from t2t_lite.distillation import job
+from t2t_lite.distillation.config import DistillConfig
+from t2t_lite.errors import DataError, UsageError, UserError
+from t2t_lite.text.text_files import read_lines
+
+SOURCES = ["the cat sleeps", "a dog runs", "so it is"]
+TARGETS = ["die Katze schläft", "ein Hund läuft sehr schnell", "so"]  # 0.25 to 2.7 as long
+SEARCH = DecoderConfig(decode_hparams="beam_size=2,extra_length=2", worker_gpu=0)
+
+
+@pytest.fixture
+def config(tmp_path) -> DistillConfig:
+    raw = tmp_path / "raw"
+    raw.mkdir()
+    for split, part in (("train", slice(3)), ("eval", slice(1)), ("test", slice(1, 2))):
+        write_lines(raw / f"inputs.{split}.txt", SOURCES[part])
+        write_lines(raw / f"targets.{split}.txt", TARGETS[part])
+    return DistillConfig(
+        problem="text2text_tmpdir",
+        tmp_dir=str(raw),
+        translations=str(write_lines(tmp_path / "translations", TARGETS)),
+        output_problem_dir=str(tmp_path / "out"),
+    )
+
+
+@pytest.fixture
+def teacher(tmp_path) -> str:
+    """A run folder whose model writes its source."""
+    names = {"problem": "decoder_test_bytes", "model": "decoder_test_copy"}
+    opened = make_run(tmp_path / "teacher", **names)
+    model = opened.build_model()
+    assert isinstance(model, CopyModel)
+    save_weights(opened.folder, model)
+    return str(opened.folder)
+
+
+def translated(config, *lines, **changes):
+    """Distills these translations; returns the training pairs."""
+    write_lines(pathlib.Path(config.translations), lines)
+    return distilled(dataclasses.replace(config, **changes))
+
+
+def distilled(config, search=SEARCH):
+    job.run(config, search)
+    out = pathlib.Path(config.output_problem_dir)
+    inputs, targets = (read_lines(out / f"{side}.train.txt") for side in ("inputs", "targets"))
+    return list(zip(inputs, targets, strict=True))
+
+
+def origin(config):
+    return json.loads((pathlib.Path(config.output_problem_dir) / "origin.json").read_text())
+
+
+def test_translations_become_targets_and_other_splits_stay(config, tmp_path, capsys):
+    outputs = ["die Katze pennt", "so so so ein Hund", "ja, so ist es"]
+    assert translated(config, *outputs) == [(SOURCES[0], outputs[0]), (SOURCES[2], outputs[2])]
+    assert capsys.readouterr().out == (
+        "kept 2 of 3 outputs (66.7%); dropped: empty 0, repeated 1, length 0\n"
+    )
+    for split, number in (("eval", 0), ("test", 1)):
+        assert read_lines(tmp_path / f"out/inputs.{split}.txt") == [SOURCES[number]]
+        assert read_lines(tmp_path / f"out/targets.{split}.txt") == [TARGETS[number]]
+    made = origin(config)
+    assert made["pairs"] == {"train": 2, "eval": 1, "test": 1}
+    assert made["outputs"] == {"kept": 2, "dropped": {"empty": 0, "repeated": 1, "length": 0}}
+    assert made["translations_sha256"] == files.digest(config.translations)
+    assert made["length_ratios"] == [0.25, 2.7]
+    assert not list(tmp_path.glob("out.*"))
+
+
+def test_the_nearest_hypothesis_is_kept_and_on_request_only(config):
+    n_best = [f"x\t{TARGETS[0]}", "ein Hund läuft\tein Hund rennt", "also ja\tso ja"]
+    nearest = [TARGETS[0], "ein Hund läuft", "so ja"]
+    assert translated(config, *n_best, select="nearest") == list(zip(SOURCES, nearest, strict=True))
+    best = dataclasses.replace(config, output_problem_dir=f"{config.output_problem_dir}2")
+    assert distilled(best) == [(SOURCES[1], "ein Hund läuft"), (SOURCES[2], "also ja")]  # x: short
+
+
+def test_further_sources_come_after_the_problems(config, tmp_path):
+    more = write_lines(tmp_path / "more", ["she reads", ""])
+    found = translated(config, *TARGETS, "sie liest!", "", sources=str(more))
+    assert found == [*zip(SOURCES, TARGETS, strict=True), ("she reads", "sie liest!")]
+    assert origin(config)["outputs"]["dropped"]["empty"] == 1
+
+
+def test_back_translations_are_tagged_and_mixed_with_the_pairs(config, tmp_path):
+    more = write_lines(tmp_path / "more", ["sie liest!", "nein danke"])
+    found = translated(config, "she reads", "no no no no", sources=str(more), back=True)
+    assert found == [*zip(SOURCES, TARGETS, strict=True), ("<BT> she reads", "sie liest!")]
+    assert origin(config)["pairs"]["train"] == 4
+
+
+def test_a_missing_translation_is_an_error_that_names_the_sources(config, tmp_path):
+    for lines in (TARGETS[:2], [*TARGETS, "x"]):
+        with pytest.raises(DataError, match=rf"of {len(lines)} sources, but there are 3: tra") as e:
+            translated(config, *lines)
+        assert f"translate {tmp_path}/out.part/sources.txt" in str(e.value)
+        assert not (tmp_path / "out").exists()
+    assert read_lines(tmp_path / "out.part/sources.txt") == SOURCES
+
+
+def test_nothing_left_is_an_error(config, tmp_path):
+    with pytest.raises(DataError, match="nothing is left to train on: kept 0 of 3"):
+        translated(config, "", "", "")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_complete_folder_is_kept_and_one_of_other_settings_refused(config, tmp_path):
+    first = translated(config, *TARGETS)
+    assert translated(config, "", "", "") == first
+    with pytest.raises(UserError, match="out was made with another select: remove it"):
+        distilled(dataclasses.replace(config, select="nearest"))
+
+
+def test_a_folder_of_other_files_is_refused_before_any_work(config, tmp_path):
+    with pytest.raises(UserError, match=r"raw already exists, without origin\.json"):
+        distilled(dataclasses.replace(config, output_problem_dir=config.tmp_dir))
+    assert not list(tmp_path.glob("raw.*"))
+
+
+def test_a_teacher_translates_and_a_kill_costs_nothing_decoded(
+    config, teacher, tmp_path, monkeypatch
+):
+    config = dataclasses.replace(config, translations="", teacher=teacher)
+
+    class Killed(BaseException):
+        """Stands for SIGKILL."""
+
+    def die(self):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(job._Distillation, "_ratios", die)
+        with pytest.raises(Killed):
+            distilled(config)
+    assert not (tmp_path / "out").exists()
+    with monkeypatch.context() as patch:
+        patch.setattr("t2t_lite.decoding.decoder.Decoder.decode_batches", no_batch)
+        assert distilled(config) == list(zip(SOURCES, SOURCES, strict=True))
+    made = origin(config)
+    (found,) = made["teacher"]
+    assert found["checkpoint"] == f"{teacher}/model.ckpt-7"
+    assert found["index_sha256"] == files.digest(f"{teacher}/model.ckpt-7.index")
+    assert made["settings"]["decode_hparams"] == (
+        "beam_size=2,extra_length=2,return_beams=false,write_beam_scores=false"
+    )
+
+
+def no_batch(self, sources, name, known):
+    assert known, "the batches that a killed run finished are known"
+    return iter(())
+
+
+@pytest.mark.parametrize(
+    ("changes", "hparams", "message"),
+    [
+        ({"select": "nearest"}, "beam_size=1", "raise beam_size"),
+        ({}, "return_beams=true", "leave out return_beams, which --select decides"),
+        ({"teacher": "/none"}, "", "/none"),
+    ],
+)
+def test_what_a_teacher_cannot_do(config, teacher, changes, hparams, message):
+    config = dataclasses.replace(config, **({"translations": "", "teacher": teacher} | changes))
+    with pytest.raises(UserError, match=message):
+        job.run(config, dataclasses.replace(SEARCH, decode_hparams=hparams))
+    assert not list(pathlib.Path(config.output_problem_dir).parent.glob("out*"))
+
+
+def test_a_teacher_of_the_other_direction_is_refused(config, tmp_path):
+    more = write_lines(tmp_path / "more", TARGETS)
+    names = {"problem": "text2text_tmpdir_tokens", "model": "decoder_test_copy"}
+    write_lines(tmp_path / "vocab.text2text_tmpdir_tokens.tokens", ["<pad>", "<EOS>", "<UNK>"])
+    opened = make_run(tmp_path / "forward", data_dir=tmp_path, **names)
+    save_weights(opened.folder, opened.build_model())
+    config = dataclasses.replace(
+        config,
+        problem="text2text_tmpdir_tokens",
+        translations="",
+        teacher=str(opened.folder),
+        sources=str(more),
+        back=True,
+    )
+    with pytest.raises(UsageError, match="--back needs one of the other direction"):
+        job.run(config, SEARCH)
+
+
+def test_of_a_teachers_hypotheses_the_nearest_is_kept(config, teacher):
+    shorter = [source[:-1] for source in SOURCES]  # what the copier likes second best
+    write_lines(pathlib.Path(config.tmp_dir) / "targets.train.txt", shorter)
+    changes = {"translations": "", "teacher": f"{teacher}/7", "select": "nearest"}
+    assert distilled(dataclasses.replace(config, **changes)) == list(
+        zip(SOURCES, shorter, strict=True)
+    )
