@@ -20,7 +20,8 @@ from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.decoding import jobs
 from t2t_lite.decoding.config import DecoderConfig
-from t2t_lite.decoding.loading import TrainedModel, find_models
+from t2t_lite.decoding.loading import find_models
+from t2t_lite.decoding.trained_model import TrainedModel
 from t2t_lite.distillation.config import NEAREST, DistillConfig
 from t2t_lite.distillation.filters import LengthRatios, PairFilter
 from t2t_lite.distillation.hypotheses import read_hypotheses
