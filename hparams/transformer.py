@@ -319,7 +319,7 @@ def transformer_finetune() -> TransformerHParams:
     The learning rate is constant after 100 updates, and low, so that the model keeps what it knows;
     batches are small, since an adaptation takes hundreds of updates, not thousands. Train on a mix
     of your text and of general text, or the model forgets the general; docs/results.md has figures.
-    `frozen=encoder` keeps more of the model, and takes less time.
+    `frozen=encoder` takes less time, but learns less.
     """
     return transformer_base().copy(
         warm_start_model=True,
