@@ -2,12 +2,14 @@
 
 import pytest
 
+from support.copying import HOSTILE
 from support.texts import decoded_pairs
 from t2t_lite import registry
 from t2t_lite.data.text_problems import Text2TextProblem, VocabType
 from t2t_lite.distillation.text import check_problem, pairs_of, write_splits
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.generation.generator import generate_data
+from t2t_lite.problems.text2text_tmpdir import text_files
 
 
 @registry.register_problem("distill_test_pairs")
@@ -68,3 +70,20 @@ def test_other_problems_than_pairs_are_refused(name):
     problem = registry.problem(name)
     with pytest.raises(UsageError, match=f"--problem={name}: only pairs of text"):
         check_problem(problem, name)
+
+
+@registry.register_problem("distill_test_hostile")
+class Hostile(Pairs):
+    def generate_samples(self, data_dir, tmp_dir, dataset_split):
+        for text in HOSTILE:
+            yield {"inputs": text, "targets": text}
+
+
+def test_odd_lines_stay_paired(tmp_path):
+    problem = registry.problem("distill_test_hostile")
+    write_splits(problem, "", str(tmp_path), tmp_path)
+    pairs = list(pairs_of(tmp_path, "train"))
+    lines = [text.translate({ord("\n"): " ", ord("\r"): " "}) for text in HOSTILE]
+    assert pairs == [(f"> {line}".strip(), line.strip()) for line in lines]
+    for path in text_files(tmp_path, "train"):
+        assert path.read_bytes().count(b"\n") == len(HOSTILE)
