@@ -7,6 +7,7 @@ vocab.*          a copy of the vocabulary
 model.ckpt-N.*   checkpoints after N updates, listed in `checkpoint`
 best.ckpt-N.*    checkpoints with the best evaluations, kept when others are deleted
 averaged.ckpt-N.*  averages of several checkpoints, only for decoding
+engines/         exports of checkpoints by which other engines decode; may be deleted
 metrics.jsonl    one line for every log line and evaluation
 summary.json     the cost of the run: steps, tokens, time, operations
 """
