@@ -201,9 +201,10 @@ def randomize(model: Any, kind: Kind) -> None:
             values[slow] *= 0.05
         elif kind.family == "marian" and "layer_norm.weight" in name:
             values[slow] *= 1.8  # each layer of a post-norm model adds to the others
-    if kind.zero_padding:
-        for table in tables(model):
-            table[model.config.pad_token_id] = 0
+    if kind.zero_padding or kind.family != "marian":
+        # Where no generation excludes padding, training makes it unlikely.
+        for table in {id(table): table for table in tables(model)}.values():
+            table[model.config.pad_token_id] *= 0 if kind.zero_padding else 0.1
 
 
 def tables(model: Any) -> list[Any]:
@@ -379,10 +380,12 @@ def all_outputs(
 
 
 def in_time(model: Any, outputs: np.ndarray) -> np.ndarray:
-    """Returns which outputs end before the last step, [N]."""
-    config = model.config
-    ended = (outputs == config.eos_token_id).any(1)
-    return ended & ((outputs != config.pad_token_id).sum(1) < LENGTH - 1)
+    """Returns which outputs end before the last step, and without padding before the end, [N]."""
+    ends, paddings = (
+        np.where((outputs == id_).any(1), (outputs == id_).argmax(1), LENGTH)
+        for id_ in (model.config.eos_token_id, model.config.pad_token_id)
+    )
+    return ends < np.minimum(paddings, LENGTH - 2)
 
 
 def main() -> None:
