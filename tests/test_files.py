@@ -8,7 +8,7 @@ import types
 import pytest
 
 from t2t_lite import files
-from t2t_lite.decoding import jobs
+from t2t_lite.decoding import dataset_decoding, jobs
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.trained_model import TrainedModel
 from t2t_lite.errors import UserError
@@ -162,7 +162,8 @@ def run(tmp_path, monkeypatch) -> run_folder.RunFolder:
     )
     opened = run_folder.RunFolder(folder, "model", "set", None, problem, {})
     monkeypatch.setattr(run_folder.RunFolder, "refuse_other_vocabulary", lambda *_: None)
-    decoder = types.SimpleNamespace(hparams=DecodeHParams(), problem=problem)
+    engine = types.SimpleNamespace(kind="another")
+    decoder = types.SimpleNamespace(hparams=DecodeHParams(), problem=problem, engine=engine)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "model.ckpt-9.index").write_text("of no run folder")
@@ -171,7 +172,7 @@ def run(tmp_path, monkeypatch) -> run_folder.RunFolder:
     for module in (jobs, job):
         monkeypatch.setattr(module, "find_models", lambda config: trained)
         monkeypatch.setattr(module, "load_decoder", lambda config, trained: (decoder, trained))
-    monkeypatch.setattr(jobs, "read_examples", lambda decoder, paths, name: ([], []))
+    monkeypatch.setattr(dataset_decoding, "read_examples", lambda decoder, paths, name: ([], []))
     return opened
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from t2t_lite import processor
-from t2t_lite.decoding.config import AUTO, FLOAT32, INT8
+from t2t_lite.decoding.config import AUTO, FLOAT32, INT8, TENSORFLOW
 from t2t_lite.decoding.engine import Engine
 from t2t_lite.decoding.trained_model import TrainedModel
 from t2t_lite.errors import UsageError, UserError
@@ -110,11 +110,14 @@ def open_ctranslate2(
 
 def faster_engine(engine: Engine) -> str:
     """Returns a line for the log if CTranslate2 could decode in this engine's place; else ""."""
+    if engine.kind != TENSORFLOW:
+        return ""  # and TensorFlow need not be loaded
     from t2t_lite.decoding.ctranslate2_engine import refuse_settings
     from t2t_lite.decoding.ctranslate2_model import require_convertible
     from t2t_lite.decoding.tensorflow_engine import TensorFlowEngine
 
-    if not isinstance(engine, TensorFlowEngine) or len(engine.models) > 1:
+    assert isinstance(engine, TensorFlowEngine)
+    if len(engine.models) > 1:
         return ""
     try:
         refuse_settings(engine.hparams)

@@ -115,11 +115,7 @@ class RunFolder:
 
     @property
     def encoders(self) -> "dict[str, TextEncoder]":
-        """The encoders of `inputs` and `targets`, with the vocabularies in the folder."""
-        return self.problem.get_feature_encoders(str(self.folder))
-
-    def build_model(self) -> "Seq2Seq":
-        """Builds the model, freshly initialised, for the vocabularies in the folder.
+        """The encoders of `inputs` and `targets`, with the vocabularies in the folder.
 
         Raises:
             UserError: a vocabulary is missing.
@@ -130,8 +126,17 @@ class RunFolder:
                     f"{self.folder / name}, the vocabulary that this run was trained with, is "
                     f"missing: copy it from --data_dir={self.flags.get('data_dir', '...')}"
                 )
+        return self.problem.get_feature_encoders(str(self.folder))
+
+    def build_model(self) -> "Seq2Seq":
+        """Builds the model, freshly initialised, for the vocabularies in the folder.
+
+        Raises:
+            UserError: a vocabulary is missing.
+        """
+        encoders = self.encoders
         return registry.model(self.model_name)(
-            self.hparams, self.encoders["inputs"].vocab_size, self.encoders["targets"].vocab_size
+            self.hparams, encoders["inputs"].vocab_size, encoders["targets"].vocab_size
         )
 
     def load_model(self, checkpoint: str | None = None, dtype: str = "") -> LoadedModel:

@@ -127,7 +127,7 @@ class _Scorer:
         strategy: tf.distribute.Strategy,
         data_dir: str,
         decode_hparams: str,
-        engine: tuple[str, str],
+        engine: tuple[str, str] = (TENSORFLOW, FLOAT32),
     ) -> None:
         self.run = RunFolder.open(folder)
         self._data_dir = data_dir or self.run.flags["data_dir"]

@@ -306,7 +306,7 @@ def test_both_servers_in_miniature(tmp_path, text, here, monkeypatch):
     assert [case["case"] for case in cases] == ["small, 1 client", "small, 2 clients"]
     for case in cases:
         assert set(case["contenders"]) == set(serve.SERVERS)
-        assert all(one["rate"] > 0 and one["peak_mib"] > 100 for one in case["contenders"].values())
+        assert all(one["rate"] > 0 and one["peak_mib"] > 20 for one in case["contenders"].values())
         assert all(figure["value"] > 0 for figure in case["figures"])
 
 

@@ -101,7 +101,7 @@ def test_greedy_outputs_are_those_of_tensorflow(run, changes):
 )
 def test_scores_are_those_of_tensorflow_for_the_same_outputs(run, changes):
     """Of all hypotheses, which are in the order of their scores."""
-    ours, tensorflow = decoders(run, f"beam_size=4,{changes}")
+    ours, tensorflow = decoders(run, f"beam_size=4,return_beams=true,{changes}")
     sources = [source for source in ours.text.encode(LINES) if source.ids]
     found = worker_of(ours).search(sources, [30] * len(sources))
     flat = [target for targets in found for target in targets if target.ids[-1] == EOS_ID]

@@ -42,7 +42,7 @@ def split(request, tmp_path):
     path = tmp_path / "dev"
     ids = [[*encoder.encode(line), EOS_ID] for line in TEXT]
     records.write_examples(path, [{"inputs": line, "targets": line} for line in ids])
-    engine = types.SimpleNamespace(models=[types.SimpleNamespace(hparams=BasicHParams())])
+    engine = types.SimpleNamespace(model_hparams=BasicHParams())
     return types.SimpleNamespace(problem=problem, text=codec, engine=engine), [str(path)]
 
 

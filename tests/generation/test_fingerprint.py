@@ -375,7 +375,7 @@ def test_a_list_of_tokens_in_the_data_folder_is_the_users(folders):
 def test_what_is_downloaded_is_noted(tmp_path):
     class Remote(Words):
         def fetch_sources(self, tmp_dir, dataset_split):
-            for path in self._text_files(tmp_dir, dataset_split):
+            for path in text2text_tmpdir.text_files(tmp_dir, dataset_split):
                 path.write_text("some words\nand others\n")
             return self.source_files(tmp_dir, dataset_split)
 
