@@ -4,14 +4,15 @@ r"""Makes a student ten times as fast as its teacher: speed, BLEU and size of ea
     python benchmarks/students.py --manythings=deu.txt.gz --libreoffice=FOLDER --output_dir=students
 
 trains a teacher on English-German sentences of manythings.org and segments of LibreOffice's help,
-translates the sources of training with it (t2t-distill), and trains students: one on the human
-pairs, and two on the teacher's, with decoders of two layers and of one. Each model is exported for
-CTranslate2, which translates the test sets of both texts in one process on one core, as with
-`taskset`. A table in Markdown has words of the sources a second, BLEU of both tests, and the
-megabytes of each export. Each row from the third on changes one thing in the row before; human
-pairs are learned with label smoothing, distilled ones without, as the literature has it.
+translates the sources of training with it (t2t-distill), makes a short list of the pairs
+(t2t-shortlist), and trains students: two on the human pairs, of which one begins with the teacher's
+weights, as do the two on the teacher's pairs, with decoders of two layers and of one. Each
+translates the test sets of both texts, text to text, in a process on one core, as with `taskset`. A
+table in Markdown has words of the sources a second, BLEU of both tests, and the megabytes of each
+export for CTranslate2. Each row from the fourth on changes one thing in the row before; human pairs
+are learned with label smoothing, distilled ones without, as the literature has it.
 
-Training is limited by time; the figures in docs/ took an hour for the teacher and 12 minutes for
+Training is limited by time; the figures in docs/ took 50 minutes for the teacher and 12 minutes for
 each student, on two cores. Steps whose output exists are skipped, so that a killed command resumes
 when it is run again.
 """
@@ -23,25 +24,24 @@ import multiprocessing
 import os
 import pathlib
 import random
+import shutil
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-import ctranslate2
-import sentencepiece
 from adaptation import SEED, bleu, command, drawn, libreoffice, manythings, write_pairs
 
 from t2t_lite import files
+from t2t_lite.api import open_run
 from t2t_lite.text.text_files import read_lines
 
 PROBLEM = "text2text_tmpdir_bpe"
 DEV = 200  # pairs of each text
 TESTS = ("help", "general")
-# Of the teacher; CTranslate2's length_penalty=1 in t2t-decoder's terms.
+PENALTY = {"length_penalty": "average", "alpha": 1.0}
 TEACHER_SEARCH = "beam_size=4,length_penalty=average,alpha=1"
 # For trainings of an hour and less. The average of the weights stands for a rate that falls to 0.
-SHORT = "batch_size=2048,batch_shuffle_size=64,ema_decay=0.998,learning_rate_warmup_steps=1000"
-BATCH_TOKENS = 2048  # of CTranslate2
+SHORT = "batch_size=2048,batch_shuffle_size=64,ema_decay=0.998"
 ROUNDS = 3
 
 
@@ -52,24 +52,43 @@ class Model:
     data: str  # the folder of its text: human or distilled
     hparams_set: str
     hparams: str
+    from_teacher: bool = False  # its first weights
 
 
-# Four layers of 256 features, 9.4 million parameters; students have half the width, since widths
-# that suit large corpora (Bergamot's tiny11 has 256) are those of the teacher here.
-_SMALL = "hidden_size=128,filter_size=768,num_heads=4,learning_rate_constant=1.0"
+# The encoder is the same in all, so that a student can begin with the teacher's; 4 decoder layers
+# make a teacher of 11 million parameters.
+_SIZES = "filter_size=1024,num_heads=4"
+_SCRATCH = "learning_rate_constant=0.5,learning_rate_warmup_steps=1000"
+_FURTHER = "learning_rate_constant=0.25,learning_rate_warmup_steps=300"
 MODELS = {
     "teacher": Model(
         "human",
         "transformer_small",
-        "num_hidden_layers=4,learning_rate_constant=0.5",
+        f"num_encoder_layers=6,num_decoder_layers=4,{_SIZES},{_SCRATCH}",
+    ),
+    "scratch": Model(
+        "human",
+        "transformer_student_tiny_e6d2",
+        f"{_SIZES},{_SCRATCH},label_smoothing=0.1",
     ),
     "undistilled": Model(
         "human",
         "transformer_student_tiny_e6d2",
-        f"{_SMALL},label_smoothing=0.1",
+        f"{_SIZES},{_FURTHER},label_smoothing=0.1",
+        from_teacher=True,
     ),
-    "student": Model("distilled", "transformer_student_tiny_e6d2", _SMALL),
-    "shallow": Model("distilled", "transformer_student_tiny_e6d1", _SMALL),
+    "student": Model(
+        "distilled",
+        "transformer_student_tiny_e6d2",
+        f"{_SIZES},{_FURTHER}",
+        from_teacher=True,
+    ),
+    "shallow": Model(
+        "distilled",
+        "transformer_student_tiny_e6d1",
+        f"{_SIZES},{_FURTHER}",
+        from_teacher=True,
+    ),
 }
 
 
@@ -79,17 +98,22 @@ class Row:
 
     name: str
     model: str
+    engine: str = "ctranslate2"
+    has_shortlist: bool = False
+    compute_type: str = "float32"
     beam_size: int = 4
-    quantization: str = "float32"
 
 
 ROWS = (
-    Row("teacher", "teacher"),
-    Row("student's architecture, human pairs", "undistilled"),
-    Row("student, distilled pairs", "student"),
+    Row("teacher, TensorFlow", "teacher", "tensorflow"),
+    Row("teacher, CTranslate2", "teacher"),
+    Row("student's architecture, human pairs", "scratch"),
+    Row("begins with the teacher's weights", "undistilled"),
+    Row("distilled pairs", "student"),
     Row("1 decoder layer", "shallow"),
-    Row("int8", "shallow", quantization="int8"),
-    Row("greedy search", "shallow", beam_size=1, quantization="int8"),
+    Row("short list", "shallow", has_shortlist=True),
+    Row("int8", "shallow", has_shortlist=True, compute_type="int8"),
+    Row("greedy search", "shallow", has_shortlist=True, compute_type="int8", beam_size=1),
 )
 
 
@@ -107,12 +131,14 @@ class Students:
     def run(self) -> Iterator[str]:
         """Takes all steps; yields the lines of the table."""
         self.write_texts()
+        for name in MODELS:  # before anything is measured
+            self.train(name)
         yield "| | words/s | faster than the teacher | BLEU help | BLEU general | MB |"
         yield "|---|---:|---:|---:|---:|---:|"
         teachers = 0.0
         for row in ROWS:
             export = self.export(row)
-            speed = self.translate(row, export)
+            speed = self.translate(row)
             teachers = teachers or speed
             scores = (self.score(row, test) for test in TESTS)
             size = sum(path.stat().st_size for path in export.glob("*.bin")) / 1e6
@@ -146,12 +172,16 @@ class Students:
         """Generates the data of a text, distilled first if need be; returns its folder."""
         text, data = self.folder / "text" / name, self.folder / "data" / name
         if name == "distilled":
+            data.mkdir(parents=True, exist_ok=True)
+            for vocabulary in self.train("teacher").glob("vocab.*"):
+                shutil.copy(vocabulary, data)
             command(
                 "t2t_distill",
                 problem=PROBLEM,
                 tmp_dir=self.folder / "text" / "human",
                 teacher=self.train("teacher"),
                 decode_hparams=TEACHER_SEARCH,
+                engine="ctranslate2",
                 output_problem_dir=text,
             )
         command("t2t_datagen", problem=PROBLEM, tmp_dir=text, data_dir=data)
@@ -162,6 +192,7 @@ class Students:
         model, run = MODELS[name], self.folder / "runs" / name
         trained = run / "trained"  # the time of a training that was killed counts anew
         if not trained.exists():
+            start = {"warm_start_from": self.train("teacher")} if model.from_teacher else {}
             command(
                 "t2t_trainer",
                 problem=PROBLEM,
@@ -169,6 +200,7 @@ class Students:
                 hparams_set=model.hparams_set,
                 hparams=f"{SHORT},{model.hparams}",
                 data_dir=self.data(model.data),
+                **start,
                 output_dir=run,
                 schedule="train",
                 train_minutes=self.minutes(name),
@@ -181,9 +213,21 @@ class Students:
         """Returns how long a model is trained."""
         return self.args.teacher_minutes if name == "teacher" else self.args.student_minutes
 
+    def shortlist(self) -> pathlib.Path:
+        """Makes the short list of the distilled pairs; returns its path."""
+        path = self.folder / "shortlist.txt"
+        if not path.exists():
+            command(
+                "t2t_shortlist",
+                output_dir=self.train("shallow"),
+                tmp_dir=self.folder / "text" / "distilled",
+                shortlist=path,
+            )
+        return path
+
     def export(self, row: Row) -> pathlib.Path:
         """Exports the model of a row; returns the folder."""
-        folder = self.folder / "exports" / f"{row.model}-{row.quantization}"
+        folder = self.folder / "exports" / f"{row.model}-{row.compute_type}"
         version = folder / "ctranslate2" / "1"
         if not version.exists():
             command(
@@ -191,22 +235,22 @@ class Students:
                 output_dir=self.train(row.model),
                 export_dir=folder,
                 format="ctranslate2",
-                quantization=row.quantization,
+                quantization=row.compute_type,
             )
         return version
 
     def output(self, row: Row, name: str) -> pathlib.Path:
         """Returns the path of what a row writes."""
-        stem = f"{row.model}-{row.quantization}-beam{row.beam_size}"
-        return self.folder / "outputs" / f"{stem}.{name}"
+        return self.folder / "outputs" / f"row{ROWS.index(row) + 1}.{name}"
 
-    def translate(self, row: Row, export: pathlib.Path) -> float:
+    def translate(self, row: Row) -> float:
         """Translates the tests on one core; returns the words of the sources per second."""
         path = self.output(row, "json")
         if not path.exists():
             lines = {test: read_lines(self.folder / "test" / test / "test.en") for test in TESTS}
+            shortlist = str(self.shortlist()) if row.has_shortlist else ""
             with multiprocessing.get_context("spawn").Pool(1) as pool:  # threads of its own
-                work = (export, lines, row.beam_size, self.args.core)
+                work = (row, self.train(row.model), shortlist, lines, self.args.core)
                 translations, seconds = pool.apply(translated, work)
             for test, outputs in translations.items():
                 files.write_text(self.output(row, test), "".join(f"{out}\n" for out in outputs))
@@ -221,7 +265,7 @@ class Students:
 
 
 def translated(
-    export: pathlib.Path, lines: dict[str, list[str]], beam_size: int, core: int
+    row: Row, run: pathlib.Path, shortlist: str, lines: dict[str, list[str]], core: int
 ) -> tuple[dict[str, list[str]], float]:
     """Translates lines on one core, in a process of its own.
 
@@ -229,26 +273,18 @@ def translated(
         The translations; the seconds for all lines, text to text, the median of `ROUNDS`.
     """
     os.sched_setaffinity(0, {core})
-    (model,) = export.glob("*.model")
-    pieces = sentencepiece.SentencePieceProcessor(str(model))
-    translator = ctranslate2.Translator(
-        str(export), compute_type="default", inter_threads=1, intra_threads=1
+    translator = open_run(run).translator(
+        engine=row.engine,
+        compute_type=row.compute_type,
+        beam_size=row.beam_size,
+        shortlist=shortlist,
+        **(PENALTY if row.beam_size > 1 else {}),
     )
-
-    def translate(texts: Sequence[str]) -> list[str]:
-        found = translator.translate_batch(
-            pieces.encode(list(texts), out_type=str),
-            beam_size=beam_size,
-            length_penalty=1,
-            max_batch_size=BATCH_TOKENS,
-            batch_type="tokens",
-        )
-        return [pieces.decode(result.hypotheses[0]) for result in found]
-
+    translator([texts[0] for texts in lines.values()])  # compiles
     seconds = []
     for _ in range(ROUNDS):
         start = time.perf_counter()
-        outputs = {test: translate(texts) for test, texts in lines.items()}
+        outputs = {test: list(map(str, translator(texts))) for test, texts in lines.items()}
         seconds.append(time.perf_counter() - start)
     return outputs, statistics.median(seconds)
 
@@ -264,7 +300,7 @@ def main() -> None:
         "--libreoffice", type=path, required=True, help="folder of train, dev and test.tsv.gz"
     )
     parser.add_argument("--output_dir", type=path, required=True, help="folder for everything")
-    parser.add_argument("--teacher_minutes", type=float, default=60, help="of training")
+    parser.add_argument("--teacher_minutes", type=float, default=50, help="of training")
     parser.add_argument("--student_minutes", type=float, default=12, help="of training, each")
     parser.add_argument("--pairs", type=int, default=0, help="of training text (0: all)")
     parser.add_argument("--sentences", type=int, default=0, help="of each test set (0: all)")

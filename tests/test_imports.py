@@ -28,6 +28,7 @@ _FLOORS = (
     },
     {"hparams", "usr_dirs"},
     {"text"},
+    {"alignment"},
     {"corpora", "layers"},
     {"data", "models"},
     {"problems", "generation"},

@@ -107,6 +107,12 @@ class DecoderConfig(Config):
     metrics: str = setting("", METRICS_HELP)
     engine: str = setting(TENSORFLOW, ENGINE_HELP, choices=ENGINES, group="Search")
     compute_type: str = setting(FLOAT32, COMPUTE_TYPE_HELP, choices=COMPUTE_TYPES)
+    shortlist: str = setting(
+        "",
+        "File of t2t-shortlist: outputs consist of the words that it has for each source; short "
+        "for the decode hparam of this name.",
+        path=True,
+    )
     worker_gpu: int | None = setting(None, "GPUs to use; 0 uses the CPU (default: all).", minimum=0)
     decode_hparams: str = setting(
         "", "Changes to the problem's search settings, listed below: NAME=VALUE,..."

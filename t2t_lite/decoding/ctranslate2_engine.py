@@ -211,6 +211,7 @@ class CTranslate2Worker(Worker):
             return_scores=True,
             return_end_token=True,
             return_attention=bool(h.coverage_penalty),
+            use_vmap=bool(h.shortlist),
         )
         found = [
             self._targets(source, len(start), result)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from t2t_lite import processor
+from t2t_lite.alignment.shortlist import Shortlist
 from t2t_lite.decoding.config import AUTO, FLOAT32, INT8, TENSORFLOW
 from t2t_lite.decoding.engine import Engine
 from t2t_lite.decoding.trained_model import TrainedModel
@@ -97,7 +98,9 @@ def open_ctranslate2(
     refuse_settings(hparams, parts)
     device = "cpu" if worker_gpu == 0 or not ctranslate2.get_cuda_device_count() else "cuda"
     kind = _compute_type(compute_type, device, ctranslate2.get_supported_compute_types(device))
-    with kept_export(trained[0]) as (export, found):
+    path, encoders = hparams.shortlist, trained[0].run.encoders
+    shortlist = Shortlist.read(path, encoders) if path else None
+    with kept_export(trained[0], shortlist) as (export, found):
         translator = ctranslate2.Translator(
             str(export.folder), device, compute_type=kind, intra_threads=processor.cores()
         )

@@ -324,6 +324,7 @@ def _origin(
         "input": [files.digest(path) for path in inputs],
         "checkpoint": [one.origin() for one in trained],
         "decode_hparams": decoder.hparams.to_dict(),
+        "shortlist": files.digest(path) if (path := decoder.hparams.shortlist) else "",
         "long_input": config.long_input,
         "output_format": config.output_format,
         "engine": decoder.engine.kind,

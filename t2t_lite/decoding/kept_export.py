@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from t2t_lite import files, json_files
+from t2t_lite.alignment.shortlist import VMAP, Shortlist
 from t2t_lite.decoding.trained_model import TrainedModel
 from t2t_lite.errors import UserError
 from t2t_lite.lock import locked
@@ -43,18 +44,22 @@ class KeptExport:
 
 
 @contextlib.contextmanager
-def kept_export(trained: TrainedModel) -> Iterator[tuple[KeptExport, TrainedModel]]:
+def kept_export(
+    trained: TrainedModel, shortlist: Shortlist | None = None
+) -> Iterator[tuple[KeptExport, TrainedModel]]:
     """Yields the export of a checkpoint, which no other process deletes during the block.
 
     It is made if the run folder does not have it yet. Of several, the least recently used go.
 
     Args:
         trained: the run, and the prefix of a checkpoint; "": the newest.
+        shortlist: what outputs may consist of, which is part of an export; None: all ids.
 
     Raises:
         UserError: CTranslate2 cannot hold the model, or the checkpoint cannot be read.
     """
     folder = trained.run.folder / FOLDER
+    vmap = "".join(f"{line}\n" for line in shortlist.lines()) if shortlist else ""
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
@@ -68,17 +73,17 @@ def kept_export(trained: TrainedModel) -> Iterator[tuple[KeptExport, TrainedMode
         found = None
         if checkpoint:
             trained = dataclasses.replace(trained, checkpoint=checkpoint)
-            found = _find(folder, trained)
+            found = _find(folder, trained, vmap)
         if found is None:
-            found, trained = _make(folder, trained)
+            found, trained = _make(folder, trained, vmap)
         os.utime(found.folder)
         _prune(folder)
         yield found, trained
 
 
-def _find(folder: pathlib.Path, trained: TrainedModel) -> KeptExport | None:
+def _find(folder: pathlib.Path, trained: TrainedModel, vmap: str) -> KeptExport | None:
     """Returns the export of a checkpoint, if there is one."""
-    path = folder / _name(trained)
+    path = folder / _name(trained, vmap)
     if not (path / _ABOUT).is_file():
         return None
     about = json_files.read_object(path / _ABOUT)
@@ -87,7 +92,9 @@ def _find(folder: pathlib.Path, trained: TrainedModel) -> KeptExport | None:
     return KeptExport(path, never, about["positions"], about["learned_positions"])
 
 
-def _make(folder: pathlib.Path, trained: TrainedModel) -> tuple[KeptExport, TrainedModel]:
+def _make(
+    folder: pathlib.Path, trained: TrainedModel, vmap: str
+) -> tuple[KeptExport, TrainedModel]:
     """Makes an export, whole or not at all."""
     # Here, since they load TensorFlow, which an engine with an export does not need.
     from t2t_lite.decoding.ctranslate2_model import POSITIONS, convert, limits_positions
@@ -106,18 +113,20 @@ def _make(folder: pathlib.Path, trained: TrainedModel) -> tuple[KeptExport, Trai
         "positions": POSITIONS if limits_positions(model) else 0,
         "learned_positions": model.learned_positions,
     }
-    path = folder / _name(trained)
+    path = folder / _name(trained, vmap)
     with files.whole_folder(path) as made:
         spec.save(str(made))
+        if vmap:
+            files.write_text(made / VMAP, vmap)
         files.write_text(made / _ABOUT, json.dumps(about, indent=1) + "\n")
-    found = _find(folder, trained)
+    found = _find(folder, trained, vmap)
     assert found is not None
     return found, trained
 
 
-def _name(trained: TrainedModel) -> str:
+def _name(trained: TrainedModel, vmap: str) -> str:
     """Returns the name of the folder for an export: of all that determines it."""
-    about = json.dumps({"format": _FORMAT, **trained.origin()}, sort_keys=True)
+    about = json.dumps({"format": _FORMAT, "vmap": vmap, **trained.origin()}, sort_keys=True)
     digest = hashlib.sha256(about.encode()).hexdigest()[:16]
     return f"ctranslate2-{pathlib.Path(trained.checkpoint).name}-{digest}"
 

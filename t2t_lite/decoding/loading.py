@@ -51,6 +51,8 @@ def load_decoder(
     """
     run = trained[0].run
     hparams = DecodeHParams.of(run, config.decode_hparams)
+    if config.shortlist:
+        hparams = hparams.copy(shortlist=config.shortlist)
     with_details = config.output_format == "json"
     if config.engine == CTRANSLATE2:
         shows_scores = with_details or hparams.return_beams or hparams.write_beam_scores

@@ -7,6 +7,7 @@ import logging
 import shutil
 
 from t2t_lite import files
+from t2t_lite.alignment.shortlist import VMAP, Shortlist
 from t2t_lite.decoding.ctranslate2_model import convert
 from t2t_lite.export.ctranslate2_readme import readme
 from t2t_lite.export.pieces import tokens_of
@@ -39,7 +40,12 @@ def export(
         model, step, checkpoint = run.load_model(checkpoint)
         require_finite_weights(model, checkpoint)
         encoders = speaking(run.encoders, search.languages)
-        convert(model, tokens_of(encoders), quantization).save(str(folder))
+        tokens = tokens_of(encoders)
+        convert(model, tokens, quantization).save(str(folder))
+        if search.shortlist:
+            shortlist = Shortlist.read(search.shortlist, run.encoders)
+            lines = shortlist.lines(*([tokens.sources, tokens.targets] if tokens else []))
+            files.write_text(folder / VMAP, "".join(f"{line}\n" for line in lines))
         for name in run.problem.vocab_files():
             shutil.copyfile(run.folder / name, folder / name)
         text = readme(run, step, quantization, search, encoders, model.never_output)

@@ -74,6 +74,7 @@ class Embedding(Layer):
         """Returns which of `ids` [B, N] are not padding."""
         return ops.not_equal(ids, 0)
 
-    def transposed(self) -> keras.KerasTensor:
-        """Returns the matrix as softmax weights [D, V]."""
-        return ops.transpose(ops.cast(self.matrix, self.compute_dtype))
+    def transposed(self, ids: keras.KerasTensor | None = None) -> keras.KerasTensor:
+        """Returns the matrix as softmax weights [D, V], or the rows of some ids [U] as [D, U]."""
+        matrix = self.matrix if ids is None else ops.take(self.matrix, ids, axis=0)
+        return ops.transpose(ops.cast(matrix, self.compute_dtype))

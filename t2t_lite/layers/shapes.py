@@ -22,4 +22,5 @@ def multiply(x: keras.KerasTensor, kernel: keras.KerasTensor) -> keras.KerasTens
     if len(x.shape) == 2:
         return ops.matmul(x, kernel)
     product = ops.matmul(ops.reshape(x, (-1, x.shape[-1])), kernel)
-    return ops.reshape(product, (*sizes(x)[:-1], kernel.shape[-1]))
+    columns = kernel.shape[-1] or ops.shape(kernel)[-1]  # unknown for a narrowed vocabulary
+    return ops.reshape(product, (*sizes(x)[:-1], columns))

@@ -57,11 +57,16 @@ class NormedProjection(OutputProjection):
         """Returns the weights [D, V], normed; see `OutputProjection.kernel`."""
         return super().kernel() if self.scale is None else self._kernel()
 
-    def _kernel(self) -> keras.KerasTensor:
+    def _kernel(self, ids: keras.KerasTensor | None = None) -> keras.KerasTensor:
         if self.scale is None:
-            return super()._kernel()
-        matrix = ops.cast(self.embedding.matrix, "float32")
-        matrix = matrix * (self.scale / lengths(matrix, axis=1))[:, None]
+            return super()._kernel(ids)
+        matrix, scale = (
+            ops.cast(self.embedding.matrix, "float32"),
+            ops.convert_to_tensor(self.scale),
+        )
+        if ids is not None:
+            matrix, scale = ops.take(matrix, ids, axis=0), ops.take(scale, ids)
+        matrix = matrix * (scale / lengths(matrix, axis=1))[:, None]
         return ops.transpose(ops.cast(matrix, self.compute_dtype))
 
 

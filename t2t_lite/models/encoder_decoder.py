@@ -14,6 +14,7 @@ from t2t_lite.layers.embedding import Embedding
 from t2t_lite.layers.position import Position
 from t2t_lite.models.flops import flops_per_token
 from t2t_lite.models.hparams_model import HParamsModel, make_embedding
+from t2t_lite.models.output_projection import OutputRows
 from t2t_lite.models.seq2seq import DecodeState, Features, Seq2Seq
 
 
@@ -168,10 +169,25 @@ class EncoderDecoder(Seq2Seq):
         """Extends the state to `length` steps in total; see `Seq2Seq.grow`."""
         return self.decoder.grow(state, length)
 
+    @property
+    def can_narrow(self) -> bool:
+        """See `Seq2Seq.can_narrow`."""
+        return self.takes_inputs
+
+    def narrow(self, state: DecodeState, ids: keras.KerasTensor) -> DecodeState:
+        """Narrows the vocabulary of the targets to `ids` [U], of which the first is padding.
+
+        From then on, `decode_step` takes and predicts places in them in place of ids.
+        """
+        of_decoder, _ = state.weights
+        return state._replace(weights=(of_decoder, self.output_projection.rows(ids)))
+
     def decode_step(
         self, ids: keras.KerasTensor, step: keras.KerasTensor, state: DecodeState
     ) -> tuple[keras.KerasTensor, DecodeState]:
         """Takes one step of every hypothesis; see `Seq2Seq.decode_step`."""
         of_decoder, kernel = state.weights
+        if isinstance(kernel, OutputRows):
+            ids = ops.take(kernel.ids, ids)
         hidden, after = self.decoder.step(ids, step, state._replace(weights=of_decoder))
         return self.output_projection(hidden, kernel), after._replace(weights=state.weights)

@@ -1,6 +1,6 @@
 """Maps the decoder's output to logits."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import keras
 from keras import ops
@@ -12,6 +12,14 @@ from t2t_lite.text.text_encoder import PAD_ID
 
 # Logit of an id that cannot occur: its probability is 0, and a hypothesis with it does not exist.
 EXCLUDED = -1e9
+
+
+class OutputRows(NamedTuple):
+    """The weights of some ids."""
+
+    ids: keras.KerasTensor  # [U], of which the first is padding
+    kernel: keras.KerasTensor  # [D, U]
+    bias: keras.KerasTensor | tuple[()]  # [U], if there is one
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
@@ -50,16 +58,28 @@ class OutputProjection(Layer):
         self.bias = self.add_weight(rows, "zeros", name="bias") if use_bias else None
 
     def call(
-        self, hidden: keras.KerasTensor, kernel: keras.KerasTensor | tuple[()] | None = None
+        self,
+        hidden: keras.KerasTensor,
+        kernel: keras.KerasTensor | OutputRows | tuple[()] | None = None,
     ) -> keras.KerasTensor:
-        """Maps `hidden` [..., D] to logits [..., V]; `kernel`: as the method returns it."""
+        """Maps `hidden` [..., D] to logits [..., V].
+
+        Args:
+            hidden: the decoder's output.
+            kernel: as the method returns it; or what `rows` returns, for the logits of its ids.
+        """
+        bias = self.bias
+        if isinstance(kernel, OutputRows):
+            ids, kernel, bias = kernel
+        else:
+            ids = ops.arange(self.embedding.vocab_size)
         is_given = kernel is not None and not isinstance(kernel, tuple)
         logits = multiply(hidden, kernel if is_given else self._kernel())
         if self.bias is not None:
-            logits = logits + ops.cast(self.bias, logits.dtype)
+            logits = logits + ops.cast(bias, logits.dtype)
         if self.has_padding:
             return logits
-        is_padding = ops.equal(ops.arange(self.embedding.vocab_size), PAD_ID)
+        is_padding = ops.equal(ids, PAD_ID)
         return ops.where(is_padding, EXCLUDED, ops.cast(logits, "float32"))
 
     def kernel(self) -> keras.KerasTensor | tuple[()]:
@@ -71,9 +91,14 @@ class OutputProjection(Layer):
         """
         return () if self.embedding.is_narrow else self._kernel()
 
-    def _kernel(self) -> keras.KerasTensor:
-        """Returns the weights [D, V]."""
-        return self.embedding.transposed()
+    def rows(self, ids: keras.KerasTensor) -> OutputRows:
+        """Returns the weights of some ids [U]."""
+        bias = () if self.bias is None else ops.take(self.bias, ids)
+        return OutputRows(ids, self._kernel(ids), bias)
+
+    def _kernel(self, ids: keras.KerasTensor | None = None) -> keras.KerasTensor:
+        """Returns the weights [D, V], or those of some ids [D, U]."""
+        return self.embedding.transposed(ids)
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")

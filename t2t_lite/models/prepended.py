@@ -116,6 +116,11 @@ class MayPrepend(EncoderDecoder):
         """See `Seq2Seq.has_source_attention`; prepended sources are read in two ways."""
         return super().has_source_attention and not self.hparams.prepends_inputs
 
+    @property
+    def can_narrow(self) -> bool:
+        """See `Seq2Seq.can_narrow`."""
+        return super().can_narrow and not self.hparams.prepends_inputs
+
     def start_decoding(self, inputs: keras.KerasTensor, beams: int, length: int) -> DecodeState:
         """See `Seq2Seq.start_decoding`; without a cache, a hypothesis has its targets [B, K, L]."""
         if not self.hparams.prepends_inputs:

@@ -292,6 +292,11 @@ class Seq2Seq(_Embeddings, _AuxiliaryLosses, _SourceAttention, abc.ABC):
         """The ids that a search never outputs, though they have probabilities."""
         return ()
 
+    @property
+    def can_narrow(self) -> bool:
+        """Whether a search may compute the logits of a part of the vocabulary alone: `narrow`."""
+        return False
+
     def forward_flops(self) -> ForwardFlops:
         """Returns the operations of a forward pass; zeros if the model does not count them."""
         return ForwardFlops()

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
+from t2t_lite.alignment.shortlist import Shortlist
 from t2t_lite.errors import UsageError
 from t2t_lite.models.seq2seq import DecodeState
 from t2t_lite.search.constraints import Constraint
@@ -57,6 +58,7 @@ class BeamSearch(SearchLoop):
         xla_compile: whether XLA compiles the steps.
         stopping: "t2t"; or "never", "false", "true", "marian": see the decode hparam of this name.
             With these, `stop_early` means nothing.
+        shortlist: the ids that outputs may consist of; None: all.
 
     Raises:
         UsageError: `beam_size` or `candidates` is too small, the model does not map (inputs,
@@ -74,15 +76,20 @@ class BeamSearch(SearchLoop):
         is_prompt: bool = False,
         xla_compile: bool = False,
         stopping: str = T2T_STOPS,
+        shortlist: Shortlist | None = None,
     ) -> None:
         if candidates is not None and candidates < beam_size:
             raise UsageError(
                 f"candidates={candidates}: expected at least beam_size={beam_size}, or None"
             )
-        super().__init__(model, beam_size, constraints, penalty, is_prompt, xla_compile)
+        super().__init__(model, beam_size, constraints, penalty, is_prompt, xla_compile, shortlist)
         self._stop_early = stop_early
         self._stopping = stopping
         self._candidates = 2 * beam_size if candidates is None else candidates
+
+    @property
+    def _most_candidates(self) -> int:
+        return self._candidates
 
     def _begin(
         self, limits: tf.Tensor, numbers: tf.Tensor, length: tf.Tensor, longest: tf.Tensor
@@ -105,7 +112,7 @@ class BeamSearch(SearchLoop):
         self, step: tf.Tensor, old: _Beams, state: DecodeState, sentences: Sentences
     ) -> tuple[_Beams, Any]:
         last = tf.gather(old.alive_ids, tf.maximum(step - 1, 0), axis=2)  # [B, K]
-        logits, state = self._model.decode_step(last, step, state)
+        logits, state = self._decode_step(last, step, state, sentences)
         logits, left = self._constrained(logits, old.alive_ids, step, sentences)
         # C candidates for each sentence, all [B, C]; ids [B, C, L]
         log_probs, parents, tokens, is_nan = self._best(logits, old.alive_log_probs + left)
@@ -173,7 +180,7 @@ class BeamSearch(SearchLoop):
             whether the model output NaN [B]: NaN in any logit is NaN in their sum.
         """
         logits = tf.cast(logits, tf.float32)  # [B, K, V]
-        per_beam = min(self._candidates, logits.shape[-1])
+        per_beam = min(self._candidates, logits.shape[-1] or self._candidates)
         best, tokens = top_k(logits, per_beam)  # [B, K, per_beam]
         # log P = logit - log Σ exp(logits), relative to the largest, which is already known.
         relative = tf.reduce_sum(tf.exp(logits - best[..., :1]), axis=-1, keepdims=True)
@@ -224,6 +231,7 @@ def greedy_search(
     constraints: Sequence[Constraint] = (),
     is_prompt: bool = False,
     xla_compile: bool = False,
+    shortlist: Shortlist | None = None,
 ) -> BeamSearch:
     """Returns a search that takes the likeliest token in every step, as T2T does for beam_size=1.
 
@@ -237,6 +245,7 @@ def greedy_search(
         candidates=1,
         is_prompt=is_prompt,
         xla_compile=xla_compile,
+        shortlist=shortlist,
     )
 
 

@@ -32,7 +32,7 @@ class Constraint(SearchPart, abc.ABC):
 
     @abc.abstractmethod
     def allowed(
-        self, ids: tf.Tensor, step: tf.Tensor, sentences: Sentences, vocab_size: int
+        self, ids: tf.Tensor, step: tf.Tensor, sentences: Sentences, vocab_size: int | tf.Tensor
     ) -> tf.Tensor:
         """Returns which tokens may come at `step`.
 
@@ -41,7 +41,7 @@ class Constraint(SearchPart, abc.ABC):
             step: a scalar, the number of their tokens; less than L.
             sentences: their `limits` [B], `prefixes` [B, P], how many tokens of prompts no length
                 counts, `uncounted` [B], and how many have log-probability 0, `given` [B].
-            vocab_size: V.
+            vocab_size: V; with a short list, the ids in it, a scalar.
 
         Returns:
             [B, K, V] bool, or a shape that broadcasts to it.
@@ -59,7 +59,7 @@ class MinLength(Constraint):
         return step < self.tokens + tf.reduce_max(sentences.given)
 
     def allowed(
-        self, ids: tf.Tensor, step: tf.Tensor, sentences: Sentences, vocab_size: int
+        self, ids: tf.Tensor, step: tf.Tensor, sentences: Sentences, vocab_size: int | tf.Tensor
     ) -> tf.Tensor:
         """Forbids EOS before."""
         shortest = self.tokens + sentences.given[:, None, None]
@@ -71,7 +71,7 @@ class FixedLength(Constraint):
     """Outputs are as long as their limits, with EOS only at the end."""
 
     def allowed(
-        self, ids: tf.Tensor, step: tf.Tensor, sentences: Sentences, vocab_size: int
+        self, ids: tf.Tensor, step: tf.Tensor, sentences: Sentences, vocab_size: int | tf.Tensor
     ) -> tf.Tensor:
         """Forbids EOS before the last step, and all else there."""
         is_last = step == sentences.limits - 1  # [B]
@@ -85,7 +85,7 @@ class Suppressed(Constraint):
     ids: tuple[int, ...]
 
     def allowed(
-        self, ids: tf.Tensor, step: tf.Tensor, sentences: Sentences, vocab_size: int
+        self, ids: tf.Tensor, step: tf.Tensor, sentences: Sentences, vocab_size: int | tf.Tensor
     ) -> tf.Tensor:
         """Forbids them."""
         return tf.reduce_all(tf.range(vocab_size)[:, None] != [*self.ids], axis=1)
@@ -98,7 +98,7 @@ class NoRepeatedNgrams(Constraint):
     size: int
 
     def allowed(
-        self, ids: tf.Tensor, step: tf.Tensor, sentences: Sentences, vocab_size: int
+        self, ids: tf.Tensor, step: tf.Tensor, sentences: Sentences, vocab_size: int | tf.Tensor
     ) -> tf.Tensor:
         """Forbids tokens that would complete an n-gram that has occurred before."""
         before = self.size - 1  # tokens of an n-gram before its last one
@@ -111,7 +111,7 @@ class NoRepeatedNgrams(Constraint):
         places = tf.where(repeated)  # [N, 3]
         last = tf.gather_nd(ids, tf.add(places, [0, 0, before]))
         places = tf.concat([places[:, :2], tf.cast(last, tf.int64)[:, None]], axis=1)
-        shape = tf.concat([tf.shape(ids, tf.int64)[:2], [vocab_size]], axis=0)
+        shape = tf.concat([tf.shape(ids, tf.int64)[:2], [tf.cast(vocab_size, tf.int64)]], axis=0)
         return tf.scatter_nd(places, tf.ones_like(last), shape) == 0
 
 
@@ -138,12 +138,12 @@ def constrain(
 
     def constrained() -> tuple[tf.Tensor, tf.Tensor]:
         log_probs = tf.nn.log_softmax(tf.cast(logits, tf.float32))
-        vocabulary = tf.range(log_probs.shape[-1])
+        size = log_probs.shape[-1] or tf.shape(log_probs)[-1]  # it varies with a short list
+        vocabulary = tf.range(size)
         allowed = tf.constant(True)
         for constraint in constraints:
-            allowed &= constraint.allowed(ids, step, sentences, log_probs.shape[-1])
-        forced = _forced(step, sentences)  # [B]
-        at = forced[:, None, None]
+            allowed &= constraint.allowed(ids, step, sentences, size)
+        at = forced(step, sentences)[:, None, None]
         allowed = tf.where(at == PAD_ID, allowed, vocabulary == at)
         # NaN must stay visible: searches check for it.
         left = tf.where(allowed | tf.math.is_nan(log_probs), log_probs, _FORBIDDEN)
@@ -162,7 +162,7 @@ def constrain(
     return tf.cond(tf.reduce_any([step < longest, *applying]), constrained, free)
 
 
-def _forced(step: tf.Tensor, sentences: Sentences) -> tf.Tensor:
+def forced(step: tf.Tensor, sentences: Sentences) -> tf.Tensor:
     """Returns the ids [B] of the prefixes at `step`, 0 after them."""
     prefixes = sentences.prefixes
     # One more column, for steps after all prefixes.

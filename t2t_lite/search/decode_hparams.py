@@ -113,6 +113,9 @@ class DecodeHParams(HParams):
     target_language: str = setting(
         "", "The target's language, if a model knows several; empty: its default."
     )
+    shortlist: str = setting(
+        "", "File of t2t-shortlist; outputs consist of the words that it has for each source."
+    )
     search: str = setting(
         "", "Registered constraints, penalty and sampler of your own, joined by +."
     )
@@ -169,6 +172,8 @@ class DecodeHParams(HParams):
             )
         if self.well_formed and self.length_factor != 1:
             raise UsageError(f"{self.noun} 'well_formed': trees need length_factor=1")
+        if self.well_formed and self.shortlist:
+            raise UsageError(f"{self.noun} 'well_formed': trees need no short list; leave it out")
         if self.force_decode_length and self.min_length:
             raise UsageError(
                 f"{self.noun} 'force_decode_length': lengths are fixed; leave out min_length"

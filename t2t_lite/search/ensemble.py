@@ -9,6 +9,7 @@ import tensorflow as tf
 from t2t_lite.errors import UsageError
 from t2t_lite.layers.attention import AttentionHook
 from t2t_lite.models.seq2seq import DecodeState, Features, Seq2Seq
+from t2t_lite.search.parts import narrowed
 
 
 class Ensemble:
@@ -46,6 +47,11 @@ class Ensemble:
         return all(model.has_source_attention for model in self.models)
 
     @property
+    def can_narrow(self) -> bool:
+        """Whether every model can compute a part of its logits alone."""
+        return all(model.can_narrow for model in self.models)
+
+    @property
     def never_output(self) -> tuple[int, ...]:
         """The ids that any of the models never outputs."""
         return tuple(sorted({id_ for model in self.models for id_ in model.never_output}))
@@ -70,6 +76,11 @@ class Ensemble:
         """Grows the state to `length` steps in all."""
         states = zip(self.models, _split(state), strict=True)
         return _joined([model.grow(part, length) for model, part in states])
+
+    def narrow(self, state: DecodeState, ids: tf.Tensor) -> DecodeState:
+        """Narrows the vocabulary of every model; see `EncoderDecoder.narrow`."""
+        states = zip(self.models, _split(state), strict=True)
+        return _joined([narrowed(model, part, ids) for model, part in states])
 
     def decode_step(
         self, ids: tf.Tensor, step: tf.Tensor, state: DecodeState

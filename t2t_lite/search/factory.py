@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from t2t_lite import registry
+from t2t_lite.alignment.shortlist import Shortlist
 from t2t_lite.errors import UsageError, quoted
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.search.beam_search import BeamSearch, greedy_search
@@ -53,15 +54,16 @@ def make_search(
         *(part for part in own if isinstance(part, Constraint)),
     )
     is_prompt = isinstance(encoders.get("inputs"), NoText)
+    shortlist = _shortlist(h, encoders, own)
     samples = h.sampling_method == "random"
     _refuse(own, Sampler if samples else Penalty if h.beam_size > 1 else Constraint)
     if samples:
         sampler = _own(own, Sampler) or Sampler.from_hparams(h, encoders, "")
         return RandomSearch(
-            steps, h.beam_size, h.seed, sampler, constraints, is_prompt, h.xla_compile
+            steps, h.beam_size, h.seed, sampler, constraints, is_prompt, h.xla_compile, shortlist
         )
     if h.beam_size == 1:
-        return greedy_search(steps, constraints, is_prompt, h.xla_compile)
+        return greedy_search(steps, constraints, is_prompt, h.xla_compile, shortlist)
     return BeamSearch(
         steps,
         h.beam_size,
@@ -71,7 +73,22 @@ def make_search(
         is_prompt=is_prompt,
         xla_compile=h.xla_compile,
         stopping=h.stopping,
+        shortlist=shortlist,
     )
+
+
+def _shortlist(
+    hparams: DecodeHParams, encoders: Mapping[str, TextEncoder], own: Sequence[SearchPart]
+) -> Shortlist | None:
+    """Returns the short list that the hparams name, if they do."""
+    if not hparams.shortlist:
+        return None
+    if own:
+        raise UsageError(
+            f"search part {type(own[0]).__name__}: parts of your own see the ids of the whole "
+            "vocabulary, not those of a short list; leave out one or the other"
+        )
+    return Shortlist.read(hparams.shortlist, encoders)
 
 
 def _own(parts: Sequence[SearchPart], kind: type[_Part]) -> _Part | None:

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self, cast
 
 import tensorflow as tf
 
 from t2t_lite.layers.attention import AttentionHook
-from t2t_lite.models.seq2seq import DecodeState
+from t2t_lite.models.seq2seq import DecodeState, Seq2Seq
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text.text_encoder import TextEncoder
 
@@ -33,6 +33,13 @@ class StepModel(Protocol):
         """Hooks the attention to the source; only the coverage penalty uses it."""
 
 
+class NarrowModel(StepModel, Protocol):
+    """A model that can predict a part of its vocabulary alone."""
+
+    def narrow(self, state: DecodeState, ids: tf.Tensor) -> DecodeState:
+        """Narrows the vocabulary; see `EncoderDecoder.narrow`."""
+
+
 class Sentences(NamedTuple):
     """What the caller of a search says of each sentence."""
 
@@ -40,6 +47,7 @@ class Sentences(NamedTuple):
     prefixes: tf.Tensor  # [B, P], how its output begins; 0 after that
     uncounted: tf.Tensor  # [B], tokens at the start that no length counts: those of a prompt
     given: tf.Tensor  # [B], tokens at the start whose log-probability is 0: a prompt, a language
+    permitted: tf.Tensor  # [B, U], which ids of a narrowed vocabulary may come; else [B, 0]
 
 
 class SearchPart:
@@ -91,9 +99,19 @@ class WrappedModel:
         inner = self._model.grow(inner_state(state), length)
         return outer_state(inner, state.sentence, state.hypothesis)
 
+    def narrow(self, state: DecodeState, ids: tf.Tensor) -> DecodeState:
+        """Narrows the vocabulary; see `EncoderDecoder.narrow`."""
+        inner = narrowed(self._model, inner_state(state), ids)
+        return outer_state(inner, state.sentence, state.hypothesis)
+
     def hook_attention(self, hook: AttentionHook) -> AbstractContextManager[None]:
         """Hooks the model's attention to the source; see `Seq2Seq.hook_attention`."""
         return self._model.hook_attention(hook)
+
+
+def narrowed(model: StepModel | Seq2Seq, state: DecodeState, ids: tf.Tensor) -> DecodeState:
+    """Returns a model's state with a vocabulary narrowed to `ids` [U]; its `can_narrow` is True."""
+    return cast(NarrowModel, model).narrow(state, ids)
 
 
 def inner_state(state: DecodeState) -> DecodeState:

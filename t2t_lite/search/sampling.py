@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self
 import keras
 import tensorflow as tf
 
+from t2t_lite.alignment.shortlist import Shortlist
 from t2t_lite.models.seq2seq import DecodeState
 from t2t_lite.search.constraints import Constraint
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -91,6 +92,7 @@ class RandomSearch(SearchLoop):
         constraints: what outputs must or must not contain; your own, too.
         is_prompt: whether prefixes are prompts, whose log-probability and length do not count.
         xla_compile: whether XLA compiles the steps.
+        shortlist: the ids that outputs may consist of; None: all.
     """
 
     def __init__(
@@ -102,8 +104,16 @@ class RandomSearch(SearchLoop):
         constraints: Sequence[Constraint] = (),
         is_prompt: bool = False,
         xla_compile: bool = False,
+        shortlist: Shortlist | None = None,
     ) -> None:
-        super().__init__(model, samples, constraints, is_prompt=is_prompt, xla_compile=xla_compile)
+        super().__init__(
+            model,
+            samples,
+            constraints,
+            is_prompt=is_prompt,
+            xla_compile=xla_compile,
+            shortlist=shortlist,
+        )
         self._model = sampler.wrap(self._model)
         self._seed = seed
         self._sampler = sampler
@@ -138,7 +148,7 @@ class RandomSearch(SearchLoop):
         self, step: tf.Tensor, old: _Samples, state: DecodeState, sentences: Sentences
     ) -> tuple[_Samples, Any]:
         last = tf.gather(old.ids, tf.maximum(step - 1, 0), axis=2)  # [B, K]
-        logits, state = self._model.decode_step(last, step, state)
+        logits, state = self._decode_step(last, step, state, sentences)
         log_probs = tf.nn.log_softmax(tf.cast(logits, tf.float32))  # [B, K, V]
         log_probs, _ = self._constrained(log_probs, old.ids, step, sentences)
         tokens = _chosen(self._sampler.weights(log_probs), tf.gather(old.draws, step, axis=1))

@@ -15,10 +15,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from t2t_lite.alignment.shortlist import Shortlist
 from t2t_lite.errors import UsageError
+from t2t_lite.models.output_projection import EXCLUDED
 from t2t_lite.models.seq2seq import DecodeState
-from t2t_lite.search.constraints import Constraint, Suppressed, constrain
-from t2t_lite.search.parts import DEAD, Sentences, StepModel
+from t2t_lite.search.constraints import Constraint, Suppressed, constrain, forced
+from t2t_lite.search.parts import DEAD, Sentences, StepModel, narrowed
 from t2t_lite.search.penalties import NO_PENALTY, Penalty
 from t2t_lite.search.plain_keras import as_step_model
 from t2t_lite.text.text_encoder import PAD_ID
@@ -26,6 +28,9 @@ from t2t_lite.text.text_encoder import PAD_ID
 # Steps per compiled loop. Between loops, finished sentences leave the batch and the model's memory
 # grows; this few steps waste little computation, and this many hide the cost of Python.
 CHUNK = 8
+
+# Of the size of a narrowed vocabulary: products have rows of a size that suits registers.
+_MULTIPLE = 32
 
 # A scalar, a vector and a matrix of any size.
 _INTEGERS = tuple(tf.TensorSpec([None] * rank, tf.int32) for rank in range(3))
@@ -64,9 +69,11 @@ class SearchLoop(abc.ABC):
         penalty: what outputs are scored by.
         is_prompt: whether prefixes are prompts, whose log-probability and length do not count.
         xla_compile: whether XLA compiles the steps, which takes seconds for every shape.
+        shortlist: the ids that outputs may consist of; None: all. The softmax is over these alone.
 
     Raises:
-        UsageError: `beam_size` is less than 1, or Keras uses a backend other than TensorFlow.
+        UsageError: `beam_size` is less than 1, the model cannot decode with a short list, or Keras
+            uses a backend other than TensorFlow.
 
     Attributes:
         penalty: as above.
@@ -80,12 +87,19 @@ class SearchLoop(abc.ABC):
         penalty: Penalty = NO_PENALTY,
         is_prompt: bool = False,
         xla_compile: bool = False,
+        shortlist: Shortlist | None = None,
     ) -> None:
         if beam_size < 1:
             raise UsageError(f"beam_size={beam_size}: expected at least 1")
         self._model: StepModel = as_step_model(model)
-        if never_output := getattr(model, "never_output", ()):
-            constraints = (Suppressed(never_output), *constraints)
+        self._shortlist = shortlist
+        self._never_output: Sequence[int] = getattr(model, "never_output", ())
+        if shortlist and not getattr(model, "can_narrow", False):
+            raise UsageError(
+                f"{type(model).__name__} cannot decode with a short list: leave it out"
+            )
+        if self._never_output and not shortlist:
+            constraints = (Suppressed(tuple(self._never_output)), *constraints)
         for part in (*constraints, penalty):
             self._model = part.wrap(self._model)
         self._constraints = constraints
@@ -93,6 +107,11 @@ class SearchLoop(abc.ABC):
         self._beam_size = beam_size
         self._is_prompt = is_prompt
         self._xla_compile = xla_compile
+
+    @property
+    def _most_candidates(self) -> int:
+        """The most ids that a step may choose among those of a hypothesis."""
+        return 1
 
     @abc.abstractmethod
     def _begin(
@@ -165,7 +184,21 @@ class SearchLoop(abc.ABC):
         rows = np.arange(shape[0])  # indices in `found` of the unfinished sentences
         length = min(CHUNK, longest)
         # Rows of padding have a limit of one step.
-        features = ((inputs, 0), (limits, 1), (prefixes, 0), (numbers, 0), (given, 0))
+        vocabulary, permitted = self._candidates_of(inputs, prefixes)
+        if self._shortlist:
+            prefixes = np.searchsorted(vocabulary, prefixes)
+            missing = max(-len(vocabulary) % _MULTIPLE, self._most_candidates - len(vocabulary))
+            vocabulary = np.pad(vocabulary, [0, missing])
+            permitted = np.pad(permitted, [(0, 0), (0, missing)])
+        features = (
+            (inputs, 0),
+            (limits, 1),
+            (prefixes, 0),
+            (numbers, 0),
+            (given, 0),
+            (vocabulary, 0),
+            (permitted, 0),
+        )
         arguments = (*itertools.starmap(self._padded, features), size(length), shape[2])
         search = self._begun([tf.constant(x, tf.int32) for x in arguments])
         run, resize = self._compiled
@@ -177,7 +210,9 @@ class SearchLoop(abc.ABC):
             found.ids[rows[done], :, : ids.shape[2]] = ids[done]
             found.scores[rows[done]] = scores[done]
             if done.all():
-                return Hypotheses(found.ids[:batch, :, :longest], found.scores[:batch])
+                ids = found.ids[:batch, :, :longest]
+                ids = vocabulary.astype(np.int32)[ids] if self._shortlist else ids
+                return Hypotheses(ids, found.scores[:batch])
             # Unfinished sentences come first; finished ones fill the batch up to an allowed size.
             kept = np.sort(np.argsort(done, kind="stable")[: size(int((~done).sum()))])
             rows = rows[kept]
@@ -191,17 +226,41 @@ class SearchLoop(abc.ABC):
         prefixes: tf.Tensor | None = None,
         given: tf.Tensor | None = None,
     ) -> Hypotheses:
-        """Searches within a graph, all steps in one loop: for export."""
+        """Searches within a graph, all steps in one loop: for export; with the whole vocabulary.
+
+        Raises:
+            UsageError: the search has a short list.
+        """
+        if self._shortlist:
+            raise UsageError("a search within a graph has no short list: leave it out")
         batch = tf.shape(inputs)[0]
         length = tf.reduce_max(max_lengths)
         if prefixes is None:
             prefixes = tf.zeros([batch, 0], tf.int32)
         if given is None:
             given = tf.zeros([batch], tf.int32)
-        numbers = tf.range(batch)
-        search = self._start_search(inputs, max_lengths, prefixes, numbers, given, length, length)
+        numbers, whole = tf.range(batch), tf.zeros([0], tf.int32)
+        search = self._start_search(
+            inputs,
+            max_lengths,
+            prefixes,
+            numbers,
+            given,
+            whole,
+            tf.zeros([batch, 0], tf.int32),
+            length,
+            length,
+        )
         search, _ = self._run_steps(search, tf.constant(0), length)
         return self._results(search.hypotheses)
+
+    def _candidates_of(
+        self, inputs: np.ndarray, prefixes: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the narrowed vocabulary [U], and what of it each sentence may have [B, U]."""
+        if not self._shortlist:
+            return np.zeros([0], np.int32), np.zeros([len(inputs), 0], np.int32)
+        return self._shortlist.candidates(inputs, prefixes, self._never_output)
 
     def _size(self, count: int) -> int:
         """Returns the size of a dimension that holds `count` entries."""
@@ -216,7 +275,8 @@ class SearchLoop(abc.ABC):
     def _start(self) -> tf.types.experimental.ConcreteFunction:
         """The compiled start of a search, traced once for all B, S, P and L."""
         scalar, vector, matrix = _INTEGERS
-        return _traced(self._start_search, matrix, vector, matrix, vector, vector, scalar, scalar)
+        sentences = (matrix, vector, matrix, vector, vector)
+        return _traced(self._start_search, *sentences, vector, matrix, scalar, scalar)
 
     def _begun(self, arguments: Sequence[tf.Tensor]) -> _Search:
         """Starts a search; the first time, TensorFlow prepares the start while steps are traced."""
@@ -253,16 +313,34 @@ class SearchLoop(abc.ABC):
         prefixes: tf.Tensor,
         numbers: tf.Tensor,
         given: tf.Tensor,
+        vocabulary: tf.Tensor,
+        permitted: tf.Tensor,
         length: tf.Tensor,
         longest: tf.Tensor,
     ) -> _Search:
         """Encodes the sentences and allocates `length` steps."""
         state = self._model.start_decoding(inputs, self._beam_size, length)
+        if self._shortlist:
+            state = narrowed(self._model, state, vocabulary)
         hypotheses = self._begin(limits, numbers, length, longest)
         uncounted = tf.zeros_like(limits)
         if self._is_prompt:
             uncounted = given = tf.math.count_nonzero(prefixes, axis=1, dtype=tf.int32)
-        return _Search(Sentences(limits, prefixes, uncounted, given), state, hypotheses)
+        sentences = Sentences(limits, prefixes, uncounted, given, permitted)
+        return _Search(sentences, state, hypotheses)
+
+    def _decode_step(
+        self, ids: tf.Tensor, step: tf.Tensor, state: DecodeState, sentences: Sentences
+    ) -> tuple[tf.Tensor, DecodeState]:
+        """Takes one step of the model; a sentence's logits do not depend on the batch's list."""
+        logits, state = self._model.decode_step(ids, step, state)
+        if not self._shortlist:
+            return logits, state
+        permitted = sentences.permitted > 0  # [B, U]
+        next_id = forced(step, sentences)[:, None]  # [B, 1]
+        permitted |= (tf.range(tf.shape(permitted)[1]) == next_id) & (next_id != PAD_ID)
+        logits = tf.cast(logits, tf.float32)
+        return tf.where(permitted[:, None], logits, EXCLUDED), state
 
     def _constrained(
         self, logits: tf.Tensor, ids: tf.Tensor, step: tf.Tensor, sentences: Sentences

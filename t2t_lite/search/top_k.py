@@ -13,13 +13,13 @@ def top_k(x: tf.Tensor, k: int) -> tuple[tf.Tensor, tf.Tensor]:
     largest contain the k largest numbers.
 
     Args:
-        x: [..., V], V known.
+        x: [..., V]; faster if V is known.
         k: at most V.
 
     Returns:
         The numbers [..., k], largest first, and their indices; of equal numbers the first.
     """
-    size = _block_size(x.shape[-1], k)
+    size = _block_size(x.shape[-1] or 0, k)
     if not size:
         return tf.math.top_k(x, k)
     shape = tf.shape(x)[:-1]

@@ -19,6 +19,8 @@ def args(tmp_path, monkeypatch):
         calls.append(module)
         if module == "t2t_trainer":
             flags["output_dir"].mkdir(parents=True)
+        if module == "t2t_shortlist":
+            flags["shortlist"].touch()
         if module == "t2t_exporter":
             version = flags["export_dir"] / "ctranslate2" / "1"
             version.mkdir(parents=True)
@@ -34,9 +36,10 @@ def args(tmp_path, monkeypatch):
         def apply(self, function, work):
             assert function is students.translated
             calls.append("translated")
-            _, lines, beam_size, core = work
+            row, _, shortlist, lines, core = work
             assert core == 1
-            return {test: ["x"] * len(lines[test]) for test in lines}, float(beam_size)
+            assert bool(shortlist) == row.has_shortlist
+            return {test: ["x"] * len(lines[test]) for test in lines}, float(row.beam_size)
 
     pairs = [(f"Sentence {n}.", f"Satz {n}.") for n in range(500)]
     monkeypatch.setattr(students, "command", command)
@@ -66,7 +69,7 @@ def test_the_table_has_a_row_for_each_step(args, tmp_path):
     lines = list(students.Students(args).run())
     assert len(lines) == 2 + len(students.ROWS)
     # Twice 30 sentences of two words in as many seconds as there are beams.
-    assert lines[2] == "| teacher | 30 | 1.0 | 12.3 | 12.3 | 0.1 |"
+    assert lines[2] == "| teacher, TensorFlow | 30 | 1.0 | 12.3 | 12.3 | 0.1 |"
     assert lines[-1] == "| greedy search | 120 | 4.0 | 12.3 | 12.3 | 0.1 |"
     assert len((tmp_path / "text/human/inputs.train.txt").read_text().splitlines()) == 7
     assert args.calls.count("t2t_trainer") == len(students.MODELS)
@@ -81,17 +84,20 @@ def test_finished_steps_are_not_taken_again(args):
 
 def test_the_teacher_translates_before_students_learn_from_it(args):
     list(students.Students(args).run())
-    calls = [call for call in args.calls if call in ("t2t_trainer", "t2t_distill")]
-    assert calls[:4] == ["t2t_trainer", "t2t_trainer", "t2t_distill", "t2t_trainer"]
+    calls = [call for call in args.calls if call in ("t2t_trainer", "t2t_distill", "translated")]
+    assert calls[:5] == [*["t2t_trainer"] * 3, "t2t_distill", "t2t_trainer"]
+    assert calls.index("translated") > len(calls) - calls[::-1].index("t2t_trainer") - 1
 
 
 def test_a_row_changes_one_thing():
-    for before, row in zip(students.ROWS[1:], students.ROWS[2:], strict=False):
+    for before, row in zip(students.ROWS[2:], students.ROWS[3:], strict=False):
         one, other = students.MODELS[before.model], students.MODELS[row.model]
         changes = [
             one.data != other.data,
             one.hparams_set != other.hparams_set,
+            one.from_teacher != other.from_teacher,
+            before.has_shortlist != row.has_shortlist,
             before.beam_size != row.beam_size,
-            before.quantization != row.quantization,
+            before.compute_type != row.compute_type,
         ]
         assert sum(changes) == 1, row.name

@@ -10,6 +10,7 @@ import pytest
 from support.imported_runs import LANGUAGES, imported_run
 from support.rounding import assert_close
 from support.terms import log_prob_terms
+from t2t_lite.alignment.shortlist import Shortlist
 from t2t_lite.decoding import jobs
 from t2t_lite.decoding.config import CTRANSLATE2, DecoderConfig
 from t2t_lite.decoding.ctranslate2_engine import REFUSED
@@ -42,6 +43,7 @@ MAPPED = {
     "source_language",
     "target_language",
     "max_input_size",
+    "shortlist",
 }
 WITHOUT_EFFECT = {
     "stopping": "the search ends when beam_size outputs have ended",
@@ -306,3 +308,24 @@ def test_the_faster_engine_comes_with_how_to_install_it(run, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     line = faster_engine(Decoder.from_run(run).engine)
     assert line.endswith("pip install 't2t_lite[ct2]'")
+
+
+def test_outputs_with_a_short_list_are_of_the_list(run, tmp_path):
+    path = str(tmp_path / "list.txt")
+    translations = np.zeros([36, 3], np.int32)
+    translations[3:33] = np.arange(3, 33)[:, None] % 24 + [4, 6, 9]
+    Shortlist([20, 21, *LANGUAGES.values()], translations, 36).write(path, run.encoders)
+    for decoder in decoders(run, f"beam_size=2,shortlist={path}"):
+        for line in ("w1 w2 w3", "w4", "w9 w8"):
+            (source,) = decoder.text.encode([line])
+            (beams,) = decoder.decode([source])
+            allowed = {1, 20, 21, *LANGUAGES.values(), *translations[source.ids].ravel()}
+            assert set(beams[0].ids) <= allowed
+    greedy = [
+        [decoder.decode([source])[0][0].ids for source in decoder.text.encode(LINES) if source.ids]
+        for decoder in decoders(run, f"beam_size=1,shortlist={path}")
+    ]
+    assert any(greedy[0])
+    assert greedy[0] == greedy[1]  # of a line alone, the candidates are the same
+    plain = decoders(run, "beam_size=1")[0]
+    assert greedy[0] != [plain.decode([s])[0][0].ids for s in plain.text.encode(LINES) if s.ids]

@@ -37,10 +37,11 @@ t2t-avg-all --model_dir=run --output_dir=averages --n=2
 t2t-translate-all --model_dir=run --source=text/inputs.eval.txt --min_steps=2 --beam_size=1
 t2t-distill --translations=text/targets.train.txt --problem=text2text_tmpdir_bpe --tmp_dir=text \
     --output_problem_dir=distilled
+t2t-shortlist --output_dir=run --tmp_dir=text --shortlist=shortlist.txt
 
 SEARCH=--decode_hparams=beam_size=2,extra_length=3
 t2t-decoder --checkpoint_path=$AVERAGED --decode_from_file=text/inputs.eval.txt \
-    --decode_to_file=out.txt $SEARCH
+    --decode_to_file=out.txt --shortlist=shortlist.txt $SEARCH
 t2t-bleu --translation=out.txt --reference=text/targets.eval.txt --paper
 t2t-eval --output_dir=run --checkpoint_path=newest,averaged $SEARCH
 t2t-report --output_dir=run --output_file=report.html
