@@ -42,7 +42,7 @@ class Shortlist:
     def __init__(
         self, always: Sequence[int], translations: np.ndarray, targets_vocab_size: int
     ) -> None:
-        self._always = np.unique([PAD_ID, EOS_ID, *always])
+        self._always = np.array(sorted({EOS_ID, *always} - {PAD_ID}))
         self._translations = translations
         self._size = targets_vocab_size
 
@@ -65,7 +65,7 @@ class Shortlist:
         for i, source in enumerate(sources):
             known = source[source < len(self._translations)]
             permitted[i, self._translations[known]] = True
-        permitted[:, [*never]] = False
+        permitted[:, [PAD_ID, *never]] = False
         used = np.any(permitted, axis=0)
         used[[PAD_ID, EOS_ID]] = True
         used[prefixes] = True

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from support.imported_runs import LANGUAGES, imported_run
+from support.instructions import error_of_8_bits
 from support.rounding import assert_close
 from support.terms import log_prob_terms
 from t2t_lite.alignment.shortlist import Shortlist
@@ -18,6 +19,7 @@ from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.engine import Target
 from t2t_lite.decoding.engines import faster_engine, open_ctranslate2, open_tensorflow
 from t2t_lite.decoding.loading import find_models, load_decoder
+from t2t_lite.decoding.tensorflow_engine import padded
 from t2t_lite.decoding.trained_model import TrainedModel
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -222,15 +224,22 @@ def test_without_the_package_the_remedy_is_given(run, monkeypatch):
 
 
 def test_8_bit_products_change_scores_little(run):
-    float32, _ = decoders(run, "beam_size=1")
+    float32, tensorflow = decoders(run, "beam_size=1")
     hparams = float32.hparams
     int8 = Decoder.from_run(run, hparams=hparams, engine=CTRANSLATE2, compute_type="int8")
     assert int8.engine.kind == "ctranslate2, int8_float32"
     sources = [source for source in float32.text.encode(LINES) if source.ids]
     targets = [Target(source, [LANGUAGES["en"], 7, 8, EOS_ID]) for source in sources]
-    one, other = (worker_of(decoder).score(targets) for decoder in (float32, int8))
-    errors = [abs(a.score - b.score) for a, b in zip(one, other, strict=True)]
-    assert 0 < max(errors) < 1
+    one, other = (
+        np.concatenate([log_probs for log_probs, _ in worker_of(decoder).details(targets)])
+        for decoder in (float32, int8)
+    )
+    (model,) = tensorflow.engine.models
+    logits = model(
+        {"inputs": padded([s.ids for s in sources]), "targets": padded([t.ids for t in targets])}
+    )
+    error = np.sqrt(np.mean((one - other) ** 2))
+    assert 0 < error < error_of_8_bits(model.hparams) * np.std(logits[..., 3:])
 
 
 _COMMAND = """

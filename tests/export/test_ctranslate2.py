@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from support import open_vocabularies, t2t_weights
-from support.instructions import products_of_8_bits_saturate
+from support.instructions import error_of_8_bits, products_in_a_row
 from support.rounding import UNIT, assert_close, relative_bound
 from support.short_runs import short_run
 from support.terms import log_prob_terms
 from t2t_lite import registry
+from t2t_lite.alignment.shortlist import Shortlist
 from t2t_lite.data.text_problems import Text2TextProblem, TwoVocabularies
 from t2t_lite.decoding.ctranslate2_model import convert
 from t2t_lite.decoding.decoder import Decoder
@@ -301,24 +302,10 @@ def test_searches_find_the_same(decided, beams, alpha, least):
         assert (scores[:, 0] >= [found.scores[0] - error for found in results]).all()
 
 
-def unit_of_8_bits(terms: int) -> float:
-    """The largest error of rounding to 8 bits, to the root mean square of a row of so many.
-
-    A step is 1/127 of the largest number of the row, which is about sqrt(2 log n) times the root
-    mean square of n normal ones.
-    """
-    return math.sqrt(2 * math.log(terms)) / 127 / 2
-
-
 @pytest.mark.parametrize(
     ("quantization", "size"), [("float16", 0.51), ("bfloat16", 0.51), ("int8", 0.43)]
 )
 def test_smaller_weights_score_nearly_alike(quantization, size, tmp_path):
-    """The error is that of rounding both factors of every product on the longest path.
-
-    An error below a unit, and as likely as any other there, has a root mean square of unit /
-    sqrt(3); two factors and two logits, whose difference a log-probability is, double it.
-    """
     model = tiny()
     h = model.hparams
     features = {"inputs": sources(8), "targets": sources(16)[8:]}
@@ -326,13 +313,10 @@ def test_smaller_weights_score_nearly_alike(quantization, size, tmp_path):
     whole = (tmp_path / "model.bin").stat().st_size
     found, wanted = log_probs(model, features, tmp_path, quantization)
     assert (tmp_path / "model.bin").stat().st_size < size * whole
-    # Values and outputs of attention, and both products of a network; then the logits.
-    products = 4 * h.encoder_layers + 6 * h.decoder_layers + 1
-    unit = unit_of_8_bits(h.filter_size) if quantization == "int8" else UNIT[quantization]
-    bound = 2 * unit * math.sqrt(products / 3)
-    if quantization == "int8" and products_of_8_bits_saturate():
-        # 16 bits hold 32,767, at least half of any sum of two products of 255 and 127 at most.
-        bound = 0.5
+    if quantization == "int8":
+        bound = error_of_8_bits(h)
+    else:
+        bound = 2 * UNIT[quantization] * math.sqrt(products_in_a_row(h) / 3)
     error = np.sqrt(np.mean((found - wanted) ** 2))
     assert error < bound * np.std(model(features))
 
@@ -399,6 +383,25 @@ def test_the_example_in_the_readme_prints_what_the_decoder_does(
     expected = Translator(Decoder.from_run(run))(["A sentence."])
     assert done.stdout == f"{expected[0]}\n"
     assert expected[0]
+
+
+def test_a_short_list_is_exported(run, tmp_path):
+    """By the names of the pieces; CTranslate2 then chooses among them alone."""
+    encoder, path = run.encoders["inputs"], str(tmp_path / "list.txt")
+    translations = np.zeros([encoder.vocab_size, 1], np.int32)
+    translations[4:] = 9
+    Shortlist([5, 6], translations, encoder.vocab_size).write(path, run.encoders)
+    hparams = DecodeHParams.of(run, f"shortlist={path}")
+    exporter.export(run, None, str(tmp_path / "out"), "float32", hparams)
+    lines = (tmp_path / "out" / "vmap.txt").read_text().splitlines()
+    pieces = [encoder.symbol(id_) for id_ in range(encoder.vocab_size)]
+    assert lines[0].split()[-2:] == [pieces[5], pieces[6]]
+    assert f"{pieces[4]}\t{pieces[9]}" in lines
+    (found,) = ctranslate2.Translator(str(tmp_path / "out")).translate_batch(
+        [[pieces[4], pieces[7]]], use_vmap=True, max_decoding_length=9, min_decoding_length=4
+    )
+    assert found.hypotheses[0]
+    assert set(found.hypotheses[0]) <= {pieces[5], pieces[6], pieces[9]}
 
 
 @pytest.mark.integration

@@ -1,5 +1,6 @@
 """Which instructions the products of 8-bit integers take on this processor."""
 
+import math
 import os
 import pathlib
 
@@ -24,3 +25,30 @@ def products_of_8_bits_saturate() -> bool:
         name in os.environ and not any(part in os.environ[name].upper() for part in parts)
         for name, parts in _LIMITS.items()
     )
+
+
+def error_of_8_bits(hparams) -> float:
+    """The root mean square of a log-probability's error, to the standard deviation of the logits.
+
+    The error is that of rounding both factors of every product on the longest path. One below a
+    unit, and as likely as any other there, has a root mean square of unit / sqrt(3); two factors
+    and two logits, whose difference a log-probability is, double it.
+    """
+    if products_of_8_bits_saturate():
+        # 16 bits hold 32,767, at least half of any sum of two products of 255 and 127 at most.
+        return 0.5
+    return 2 * unit_of_8_bits(hparams.filter_size) * math.sqrt(products_in_a_row(hparams) / 3)
+
+
+def products_in_a_row(hparams) -> int:
+    """Values and outputs of attention, and both products of a network; then the logits."""
+    return 4 * hparams.encoder_layers + 6 * hparams.decoder_layers + 1
+
+
+def unit_of_8_bits(terms: int) -> float:
+    """The largest error of rounding to 8 bits, to the root mean square of a row of so many.
+
+    A step is 1/127 of the largest number of the row, which is about sqrt(2 log n) times the root
+    mean square of n normal ones.
+    """
+    return math.sqrt(2 * math.log(terms)) / 127 / 2
