@@ -176,6 +176,23 @@ def test_beams_share_what_belongs_to_the_sentence(model, features):
 # ---- what a logit may depend on
 
 
+def test_a_narrowed_vocabulary_has_the_same_logits(model, features):
+    """In steps, whose ids are then places in it."""
+    if not model.can_narrow:
+        return
+    ids, inputs = np.array([0, 1, 4, 7, 9, 12]), features["inputs"]
+    places = np.array([[2, 4], [5, 3], [1, 2]])[: len(inputs)]  # [B, K]
+    whole = model.start_decoding(inputs, 2, 3)
+    narrow = model.narrow(model.start_decoding(inputs, 2, 3), ids)
+    for step in range(3):
+        logits, whole = model.decode_step(ids[places], step, whole)
+        found, narrow = model.decode_step(places, step, narrow)
+        assert found.shape[-1] == len(ids)
+        assert_close(
+            possible(found), possible(ops.take(logits, ids, axis=-1)), terms_of(model, LENGTH)
+        )
+
+
 def test_logits_depend_on_earlier_targets_alone(model, kind, features):
     def logits(targets):
         return logits_of(model, {**features, "targets": targets})
