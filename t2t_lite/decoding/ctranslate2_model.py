@@ -84,7 +84,7 @@ def convert(
     Args:
         model: a Transformer.
         tokens: CTranslate2's names of the ids; None: each id as text, and 0 is for what is unknown.
-        quantization: how weights are stored, one of `QUANTIZATIONS`.
+        quantization: how weights are stored: one of `QUANTIZATIONS`, or int16.
         is_for_engine: whether the caller forbids the ids that are never output by itself, and ends
             sources with EOS; then probabilities and attention are those of our model.
     """

@@ -100,7 +100,7 @@ def open_ctranslate2(
     kind = _compute_type(compute_type, device, ctranslate2.get_supported_compute_types(device))
     path, encoders = hparams.shortlist, trained[0].run.encoders
     shortlist = Shortlist.read(path, encoders) if path else None
-    with kept_export(trained[0], shortlist) as (export, found):
+    with kept_export(trained[0], kind, shortlist) as (export, found):
         translator = ctranslate2.Translator(
             str(export.folder), device, compute_type=kind, intra_threads=processor.cores()
         )

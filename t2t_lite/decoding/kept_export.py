@@ -9,10 +9,11 @@ import os
 import pathlib
 import shutil
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from t2t_lite import files, json_files
 from t2t_lite.alignment.shortlist import VMAP, Shortlist
+from t2t_lite.decoding.config import FLOAT32
 from t2t_lite.decoding.trained_model import TrainedModel
 from t2t_lite.errors import UserError
 from t2t_lite.lock import locked
@@ -43,9 +44,16 @@ class KeptExport:
     learned_positions: int
 
 
+class _Form(NamedTuple):
+    """What determines an export, other than the model."""
+
+    quantization: str
+    vmap: str  # the short list as CTranslate2 reads it
+
+
 @contextlib.contextmanager
 def kept_export(
-    trained: TrainedModel, shortlist: Shortlist | None = None
+    trained: TrainedModel, compute_type: str = FLOAT32, shortlist: Shortlist | None = None
 ) -> Iterator[tuple[KeptExport, TrainedModel]]:
     """Yields the export of a checkpoint, which no other process deletes during the block.
 
@@ -53,6 +61,8 @@ def kept_export(
 
     Args:
         trained: the run, and the prefix of a checkpoint; "": the newest.
+        compute_type: what CTranslate2 computes in; weights are stored as it needs them, so that
+            they need not be converted in memory.
         shortlist: what outputs may consist of, which is part of an export; None: all ids.
 
     Raises:
@@ -60,6 +70,7 @@ def kept_export(
     """
     folder = trained.run.folder / FOLDER
     vmap = "".join(f"{line}\n" for line in shortlist.lines()) if shortlist else ""
+    form = _Form("int8" if compute_type.startswith("int8") else compute_type, vmap)
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
@@ -73,17 +84,17 @@ def kept_export(
         found = None
         if checkpoint:
             trained = dataclasses.replace(trained, checkpoint=checkpoint)
-            found = _find(folder, trained, vmap)
+            found = _find(folder, trained, form)
         if found is None:
-            found, trained = _make(folder, trained, vmap)
+            found, trained = _make(folder, trained, form)
         os.utime(found.folder)
         _prune(folder)
         yield found, trained
 
 
-def _find(folder: pathlib.Path, trained: TrainedModel, vmap: str) -> KeptExport | None:
+def _find(folder: pathlib.Path, trained: TrainedModel, form: _Form) -> KeptExport | None:
     """Returns the export of a checkpoint, if there is one."""
-    path = folder / _name(trained, vmap)
+    path = folder / _name(trained, form)
     if not (path / _ABOUT).is_file():
         return None
     about = json_files.read_object(path / _ABOUT)
@@ -93,7 +104,7 @@ def _find(folder: pathlib.Path, trained: TrainedModel, vmap: str) -> KeptExport 
 
 
 def _make(
-    folder: pathlib.Path, trained: TrainedModel, vmap: str
+    folder: pathlib.Path, trained: TrainedModel, form: _Form
 ) -> tuple[KeptExport, TrainedModel]:
     """Makes an export, whole or not at all."""
     # Here, since they load TensorFlow, which an engine with an export does not need.
@@ -104,7 +115,7 @@ def _make(
     model, trained = trained.load("float32")
     require_finite_weights(model, trained.checkpoint)
     try:
-        spec = convert(model, is_for_engine=True)
+        spec = convert(model, quantization=form.quantization, is_for_engine=True)
     except UserError as error:
         reason = str(error).partition("; export a SavedModel")[0]
         raise UserError(f"--engine=ctranslate2: {reason}; use --engine=tensorflow") from None
@@ -113,20 +124,20 @@ def _make(
         "positions": POSITIONS if limits_positions(model) else 0,
         "learned_positions": model.learned_positions,
     }
-    path = folder / _name(trained, vmap)
+    path = folder / _name(trained, form)
     with files.whole_folder(path) as made:
         spec.save(str(made))
-        if vmap:
-            files.write_text(made / VMAP, vmap)
+        if form.vmap:
+            files.write_text(made / VMAP, form.vmap)
         files.write_text(made / _ABOUT, json.dumps(about, indent=1) + "\n")
-    found = _find(folder, trained, vmap)
+    found = _find(folder, trained, form)
     assert found is not None
     return found, trained
 
 
-def _name(trained: TrainedModel, vmap: str) -> str:
+def _name(trained: TrainedModel, form: _Form) -> str:
     """Returns the name of the folder for an export: of all that determines it."""
-    about = json.dumps({"format": _FORMAT, "vmap": vmap, **trained.origin()}, sort_keys=True)
+    about = json.dumps({"format": _FORMAT, **form._asdict(), **trained.origin()}, sort_keys=True)
     digest = hashlib.sha256(about.encode()).hexdigest()[:16]
     return f"ctranslate2-{pathlib.Path(trained.checkpoint).name}-{digest}"
 

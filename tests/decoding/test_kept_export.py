@@ -4,10 +4,13 @@ import dataclasses
 import os
 import threading
 
+import ctranslate2
+import numpy as np
 import pytest
 
 from support.imported_runs import imported_run
 from support.small_runs import save_weights
+from t2t_lite.alignment.shortlist import Shortlist
 from t2t_lite.decoding import kept_export
 from t2t_lite.decoding.trained_model import TrainedModel
 from t2t_lite.errors import UserError
@@ -19,8 +22,8 @@ def run(tmp_path):
     return imported_run(tmp_path / "run")
 
 
-def opened(run, checkpoint=""):
-    with kept_export.kept_export(TrainedModel(run, checkpoint)) as (export, _):
+def opened(run, checkpoint="", **form):
+    with kept_export.kept_export(TrainedModel(run, checkpoint), **form) as (export, _):
         assert (export.folder / "model.bin").is_file()
         return export.folder
 
@@ -42,6 +45,32 @@ def test_what_determines_it_has_one_of_its_own(run):
         weight.assign(weight + 0.5)
     save_weights(run.folder, model)
     assert len({first, second, opened(run)}) == 3
+
+
+def test_types_to_compute_in_have_one_of_their_own_which_needs_no_conversion(run):
+    """An int8 export has the scores of a float32 one that CTranslate2 quantises itself."""
+    float32, int8 = opened(run), opened(run, compute_type="int8")
+    assert opened(run, compute_type="int8_float32") == int8
+    sizes = [(folder / "model.bin").stat().st_size for folder in (float32, int8)]
+    # Of each product's weights, three bytes of four; a scale for each row takes a few.
+    matrices = [w for w in run.build_model().trainable_variables if len(w.shape) == 2]
+    assert sizes[0] - sizes[1] > 2.5 * sum(weight.numpy().size for weight in matrices)
+    sources, targets = [["5", "6", "7"], ["9"]], [["8", "4"], ["11", "12", "3"]]
+    scores = [
+        ctranslate2.Translator(str(folder), compute_type="int8").score_batch(sources, targets)
+        for folder in (float32, int8)
+    ]
+    for one, other in zip(*scores, strict=True):
+        np.testing.assert_allclose(one.log_probs, other.log_probs, atol=1e-3)
+
+
+def test_a_short_list_is_part_of_it(run):
+    lists = [Shortlist([4], np.full([36, 1], id_), 36) for id_ in (5, 6)]
+    folders = [opened(run), *(opened(run, shortlist=one) for one in lists)]
+    assert len(set(folders)) == 3
+    assert opened(run, shortlist=lists[0]) == folders[1]
+    assert not (folders[0] / "vmap.txt").exists()
+    assert "7\t5" in (folders[1] / "vmap.txt").read_text().splitlines()
 
 
 def test_those_used_last_are_kept(run):
