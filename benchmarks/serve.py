@@ -4,11 +4,12 @@
     python benchmarks/serve.py --text=newstest2013.en --vocab_text=newstest2012.en,...
 
 The servers run at the same time, and are used in turns. They have the same weights, HTTP layer,
-queue and batching (t2t_lite/serving); one's worker translates with our decoder, another's with
-CTranslate2's Python API in float32; a third is ours in bfloat16. 1, 8 and 50 clients each send one
-sentence after the other. A turn lasts until all requests that were sent within `--seconds` are
-answered. Ratios compare requests per second; latencies are over all rounds. The weights are those
-of `decode_throughput.py`, and `small` is a model of 128 features.
+queue and batching (t2t_lite/serving); their workers translate with our decoder, in float32 and in
+bfloat16, with our decoder around CTranslate2 (`--engine=ctranslate2`), and with CTranslate2's own
+Python API, each in float32 and in int8. 1, 8 and 50 clients each send one sentence after the other.
+A turn lasts until all requests that were sent within `--seconds` are answered. Ratios compare
+requests per second; latencies are over all rounds. The weights are those of
+`decode_throughput.py`, and `small` is a model of 128 features.
 """
 
 import concurrent.futures
@@ -37,8 +38,11 @@ from machine import count
 
 SIZES = {"base": "transformer_base", "small": "transformer_tiny"}
 CLIENTS = (1, 8, 50)
-OURS, FLOAT32 = "t2t-serve", "CTranslate2 float32"
+OURS, PEER = "t2t-serve", "CTranslate2"
+ENGINE = f"{OURS}, engine"
+FLOAT32, INT8 = "float32", "int8"
 BARS = {8: 0.9, 50: 1.0}
+TO_ITSELF = 0.95  # required speed of the engine over CTranslate2's own Python API
 TIMEOUT = 600.0  # seconds, of a request
 
 
@@ -58,17 +62,20 @@ class Turn(NamedTuple):
 # ---- the servers
 
 
-def serve_ours(hparams: str, work: Work, port: int) -> None:
+def serve_ours(hparams: str, work: Work, port: int, **engine: str) -> None:
     """Does what t2t-serve does."""
     from t2t_lite.serving import server
     from t2t_lite.serving.config import ServerConfig
 
     search = contenders.our_hparams(work, hparams)
     run_dir = str(work.run_dir)
-    server.run(ServerConfig(output_dir=run_dir, decode_hparams=search, port=port, timeout=TIMEOUT))
+    config = ServerConfig(
+        output_dir=run_dir, decode_hparams=search, port=port, timeout=TIMEOUT, **engine
+    )
+    server.run(config)
 
 
-def serve_ctranslate2(work: Work, port: int) -> None:
+def serve_ctranslate2(quantization: str, work: Work, port: int) -> None:
     """The same server around CTranslate2."""
     from t2t_lite.serving import server
     from t2t_lite.serving.config import ServerConfig
@@ -77,7 +84,7 @@ def serve_ctranslate2(work: Work, port: int) -> None:
     from t2t_lite.serving.worker import Worker
 
     def load() -> Callable[[Sequence[TranslationRequest]], list[bytes]]:
-        peer = contenders.CTranslate2(work, "float32")
+        peer = contenders.CTranslate2(work, quantization)
 
         def answer(requests: Sequence[TranslationRequest]) -> list[bytes]:
             lines = [text for request in requests for text in request.texts]
@@ -96,7 +103,13 @@ def serve_ctranslate2(work: Work, port: int) -> None:
 SERVERS: dict[str, Callable[[Work, int], None]] = {
     OURS: functools.partial(serve_ours, ""),
     f"{OURS} bfloat16": functools.partial(serve_ours, "dtype=bfloat16"),
-    FLOAT32: serve_ctranslate2,
+    **{
+        f"{ENGINE} {kind}": functools.partial(
+            serve_ours, "", engine="ctranslate2", compute_type=kind
+        )
+        for kind in (FLOAT32, INT8)
+    },
+    **{f"{PEER} {kind}": functools.partial(serve_ctranslate2, kind) for kind in (FLOAT32, INT8)},
 }
 
 
@@ -232,11 +245,16 @@ def result(
             report.Figure(f"{name}, latency p{p}", float(np.percentile(latencies, p)), "s")
             for p in (50, 99)
         ]
-    least = {OURS: BARS.get(clients)}  # in float32, too
-    bars = tuple(report.Bar(name, FLOAT32, least.get(name)) for name in turns if name != FLOAT32)
+    bars = [
+        report.Bar(OURS, f"{PEER} {FLOAT32}", BARS.get(clients)),
+        report.Bar(f"{OURS} bfloat16", f"{PEER} {FLOAT32}"),
+    ]
+    least = TO_ITSELF if clients in BARS else None
+    bars += [report.Bar(f"{ENGINE} {kind}", f"{PEER} {kind}", least) for kind in (FLOAT32, INT8)]
+    chosen = tuple(bar for bar in bars if bar.name in turns and bar.other in turns)
     found = pairing.Comparison(seconds, peak)
     return report.Case(
-        f"{size}, {count(clients, 'client')}", found, bars, tuple(figures), 1, "requests"
+        f"{size}, {count(clients, 'client')}", found, chosen, tuple(figures), 1, "requests"
     )
 
 

@@ -239,7 +239,7 @@ class CTranslate2Worker(Worker):
         attention = result.attention or [None] * len(result.hypotheses)
         targets = []
         for tokens, mean, weights in zip(result.hypotheses, result.scores, attention, strict=True):
-            ids = [int(token) for token in tokens]
+            ids = [int(token) for token in tokens] or [EOS_ID]  # it drops a source of EOS alone
             total = mean * max(len(ids) - given, 1)
             targets.append(self._scored(Target(source, ids), total, weights))
         return targets

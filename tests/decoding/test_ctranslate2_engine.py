@@ -18,6 +18,7 @@ from t2t_lite.decoding.ctranslate2_engine import REFUSED
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.engine import Target
 from t2t_lite.decoding.engines import faster_engine, open_ctranslate2, open_tensorflow
+from t2t_lite.decoding.hypotheses import Source
 from t2t_lite.decoding.loading import find_models, load_decoder
 from t2t_lite.decoding.tensorflow_engine import padded
 from t2t_lite.decoding.trained_model import TrainedModel
@@ -338,3 +339,15 @@ def test_outputs_with_a_short_list_are_of_the_list(run, tmp_path):
     assert greedy[0] == greedy[1]  # of a line alone, the candidates are the same
     plain = decoders(run, "beam_size=1")[0]
     assert greedy[0] != [plain.decode([s])[0][0].ids for s in plain.text.encode(LINES) if s.ids]
+
+
+def test_a_source_of_eos_alone_has_an_empty_output(run):
+    """With it, t2t-serve tries the model before it answers."""
+    for beam_size in (1, 2):
+        decoder = Decoder.from_run(
+            run,
+            hparams=DecodeHParams.of(run.problem, f"{SEARCH},beam_size={beam_size}"),
+            engine=CTRANSLATE2,
+        )
+        [[best, *_]] = decoder.decode([Source("", [EOS_ID])])
+        assert best.output.text == ""
