@@ -39,8 +39,8 @@ def split_of(page: str) -> str:
 class TranslateLibreoffice(TranslateProblem):
     """Base class: English to `targets_language`, tags and entities as in the pages' HTML.
 
-    Pages are dealt to the splits by their paths: `split_of`. The split `unseen`,
-    8 % of the pages, is for final tests: neither training nor its evaluation reads it.
+    Pages are dealt to the splits by their paths: `split_of`. The split `unseen`, 8 % of the pages,
+    is for final tests: neither training nor its evaluation reads it.
 
     Attributes:
         has_tags: whether tags and entities are kept; else there is only text.

@@ -26,8 +26,8 @@ _READERS: dict[str, Callable[[IO[bytes]], Any]] = {
     "data.tar.gz": gzip.open,
 }
 
-# Bytes that a package may unpack to: more than any documentation has, and read in seconds.
-MAX_UNPACKED = 2**30
+# Bytes that a package may unpack to: eight times as many as LibreOffice's help has.
+MAX_UNPACKED = 2**28
 
 
 @contextlib.contextmanager
