@@ -5,6 +5,7 @@ import types
 from t2t_lite import registry
 from t2t_lite.bin.command import Command, config_flags, from_flags
 from t2t_lite.bin.console import quiet_import
+from t2t_lite.data.problem import split_to_decode
 from t2t_lite.decoding.config import STANDARD_INPUT, DecoderConfig
 from t2t_lite.errors import UsageError
 from t2t_lite.metrics.by_name import output_metric, split_metrics
@@ -58,13 +59,16 @@ def _check_files(args: types.SimpleNamespace) -> None:
             raise UsageError(f"--decode_interactive and --{name} exclude each other")
     if args.decode_interactive and args.decode_to_file:
         raise UsageError("--decode_interactive shows its outputs: leave --decode_to_file out")
-    if args.eval_use_test_set and (
-        args.decode_interactive or args.decode_from_file or args.score_file
-    ):
-        raise UsageError(
-            "--eval_use_test_set decodes the test split: leave out the flag, or the file and "
-            "--decode_interactive"
-        )
+    split_to_decode(args.dataset_split, args.eval_use_test_set)
+    for name in ("eval_use_test_set", "dataset_split"):
+        if getattr(args, name) and (
+            args.decode_interactive or args.decode_from_file or args.score_file
+        ):
+            split = args.dataset_split or "test"
+            raise UsageError(
+                f"--{name} decodes the {split} split: leave out the flag, or the file and "
+                "--decode_interactive"
+            )
     for name in ("decode_reference", "prefix_file"):
         if getattr(args, name) and not args.decode_from_file:
             raise UsageError(f"--{name} needs --decode_from_file")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from t2t_lite.bin.command import OUTPUT_DIR, Command, Flag, checkpoint_names
 from t2t_lite.bin.console import quiet_import
-from t2t_lite.data.problem import DatasetSplit
+from t2t_lite.data.problem import SPLITS, split_to_decode
 from t2t_lite.decoding.config import (
     COMPUTE_TYPE_HELP,
     COMPUTE_TYPES,
@@ -50,6 +50,13 @@ COMMAND = Command(
         "Data": (
             Flag("data_dir", pathlib.Path, "", "Folder of the data (default: the run's own)."),
             Flag("eval_use_test_set", bool, False, "Score on the test split instead of dev."),
+            Flag(
+                "dataset_split",
+                str,
+                "",
+                "Score on this split instead of dev, if the problem has it.",
+                choices=tuple(SPLITS),
+            ),
         ),
         "How": (
             Flag("metrics", str, "", METRICS_HELP),
@@ -78,6 +85,7 @@ COMMAND = Command(
 def main(args: types.SimpleNamespace) -> None:
     """Runs the command."""
     COMMAND.require_run(args)
+    split = split_to_decode(args.dataset_split, args.eval_use_test_set)
     DecodeHParams().override(args.decode_hparams)
     metrics = split_metrics(args.metrics)
     check_metrics(metrics)
@@ -89,7 +97,6 @@ def main(args: types.SimpleNamespace) -> None:
     paths = dict.fromkeys(
         named_checkpoint(name, args.output_dir) for name in checkpoint_names(args)
     )
-    split = DatasetSplit.TEST if args.eval_use_test_set else DatasetSplit.EVAL
     scored = checkpoint_evaluation.score_checkpoints(
         list(paths),
         strategy,

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from t2t_lite import registry
-from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit, Problem
+from t2t_lite.data.problem import SPLITS, DatasetSplit, Problem
 from t2t_lite.decoding.config import FLOAT32, TENSORFLOW
 from t2t_lite.errors import UsageError, UserError, did_you_mean
 from t2t_lite.generation import generator
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from t2t_lite.models.seq2seq import Seq2Seq
     from t2t_lite.search.parts import SearchPart
 
-_SPLITS = {name: split for split, name in SPLIT_FILE_NAMES.items()} | {"eval": DatasetSplit.EVAL}
+_SPLITS = SPLITS | {"eval": DatasetSplit.EVAL}
 
 
 # What names a checkpoint of a run: see `Run`.
@@ -231,7 +231,7 @@ def evaluate(
     Args:
         run: the run, or its folder.
         checkpoint: the checkpoint to score, as in `Run.checkpoint`.
-        split: train, dev or test.
+        split: train, dev, test or, where a problem has it, unseen.
         metrics: names of registered metrics, or `command:PROGRAM` (default: the problem's own).
         data_dir: folder that `generate_data` filled (default: the one used in training).
         **decode_hparams: changes to the problem's search settings.
@@ -275,7 +275,7 @@ def dataset(
 
     Args:
         problem: a registered name, or a `Problem`.
-        split: train, dev or test.
+        split: train, dev, test or, where a problem has it, unseen.
         data_dir: folder that `generate_data` filled.
         seed: seed of the shuffling.
         **hparams: the hparams that batches depend on, such as `batch_size=4096` (subwords),
@@ -354,7 +354,7 @@ def _split(name: str) -> str:
         UsageError: there is no such split.
     """
     if name not in _SPLITS:
-        raise UsageError(f"split {name!r}: expected train, dev or test")
+        raise UsageError(f"split {name!r}: expected {', '.join(SPLITS)}")
     return _SPLITS[name]
 
 

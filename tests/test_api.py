@@ -237,7 +237,7 @@ def test_batches_weigh_tokens_but_not_padding(data):
         np.testing.assert_array_equal(weights, np.asarray(targets) != 0)
         sentences += len(targets)
     assert sentences == 6
-    with pytest.raises(UsageError, match="split 'trian': expected train, dev or test"):
+    with pytest.raises(UsageError, match="split 'trian': expected train, dev, test, unseen"):
         t2t.dataset("text2text_tmpdir", "trian", data_dir=data)
     with pytest.raises(UsageError, match=r"'rdrop_alpha' does not change batches.*, bpe_dropout,"):
         t2t.dataset("text2text_tmpdir", data_dir=data, batch_size=100, rdrop_alpha=5.0)

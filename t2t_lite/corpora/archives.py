@@ -1,4 +1,7 @@
-"""Members of tar and zip archives, read as a stream: nothing is unpacked to disk."""
+"""Members of tar and zip archives and of Debian packages, read as a stream.
+
+Nothing is unpacked to disk.
+"""
 
 import bz2
 import contextlib
@@ -12,11 +15,13 @@ import zipfile
 from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import IO, Any, BinaryIO, cast
 
+from t2t_lite.corpora import debian_packages
 from t2t_lite.errors import DataError, UserError, did_you_mean
 from t2t_lite.text.bad_input import STRICT, BadInput
 from t2t_lite.text.text_files import DAMAGE, decoded_lines, decompressed, handle_damage, raw_lines
 
 _TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2")
+_PACKAGE = ".deb"
 # Opens an archive by its first bytes: names often say something else.
 _COMPRESSED: Mapping[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open}
 _ZIP = b"PK\x03\x04"
@@ -99,7 +104,7 @@ def members(path: str | os.PathLike[str]) -> list[str]:
 
 def is_archive(name: str) -> bool:
     """Whether a file's name is that of an archive."""
-    return name.endswith((*_TARS, ".zip"))
+    return name.endswith((*_TARS, _PACKAGE, ".zip"))
 
 
 def member_name(path: str | os.PathLike[str], member: str) -> str:
@@ -115,7 +120,7 @@ def open_member(path: str | os.PathLike[str], member: str) -> Iterator[BinaryIO]
     it twice.
 
     Args:
-        path: a `.tar`, `.tar.gz`, `.tgz`, `.tar.bz2` or `.zip` file.
+        path: a `.tar`, `.tar.gz`, `.tgz`, `.tar.bz2`, `.deb` or `.zip` file.
         member: the path inside the archive, without a leading `./`.
 
     Raises:
@@ -138,17 +143,23 @@ def open_member(path: str | os.PathLike[str], member: str) -> Iterator[BinaryIO]
 def _members(path: str) -> Generator[_Member, None, None]:
     """Yields the files of an archive, which stays open meanwhile."""
     if not is_archive(path):
-        raise DataError(f"{path}: not the name of an archive; expected {', '.join(_TARS)} or .zip")
+        expected = ", ".join((*_TARS, _PACKAGE))
+        raise DataError(f"{path}: not the name of an archive; expected {expected} or .zip")
+    is_package = path.endswith(_PACKAGE)
     with open(path, "rb") as file:
         start = file.read(len(_ZIP))
     open_tar = next((f for magic, f in _COMPRESSED.items() if start.startswith(magic)), open)
     is_zip = start == _ZIP or (path.endswith(".zip") and open_tar is open)
-    if not is_zip:
-        with open_tar(path, "rb") as file:
+    if is_package or not is_zip:
+        with debian_packages.open_data(path) if is_package else open_tar(path, "rb") as file:
             reads = _TarReads(file)
             with tarfile.open(fileobj=reads, mode="r:") as tar:
                 files: dict[str, tarfile.TarInfo] = {}
                 for info in tar:
+                    if is_package and tar.offset > debian_packages.MAX_UNPACKED:
+                        raise tarfile.TarError(
+                            f"its files have more than {debian_packages.MAX_UNPACKED:,} bytes"
+                        )
                     name = posixpath.normpath(info.name)
                     if info.isreg():
                         files[name] = info

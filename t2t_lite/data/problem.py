@@ -16,11 +16,15 @@ from t2t_lite.text.text_encoder import NoText, TextEncoder
 
 
 class DatasetSplit:
-    """The parts of a data set: TRAIN is shuffled, EVAL monitors training, TEST is reported."""
+    """The parts of a data set: TRAIN is shuffled, EVAL monitors training, TEST is reported.
+
+    Few problems have UNSEEN: it is left out of all three, for final tests.
+    """
 
     TRAIN = "train"
     EVAL = "eval"
     TEST = "test"
+    UNSEEN = "unseen"
 
 
 # The name of each split in file names.
@@ -28,7 +32,10 @@ SPLIT_FILE_NAMES = {
     DatasetSplit.TRAIN: "train",
     DatasetSplit.EVAL: "dev",
     DatasetSplit.TEST: "test",
+    DatasetSplit.UNSEEN: "unseen",
 }
+
+SPLITS = {name: split for split, name in SPLIT_FILE_NAMES.items()}  # by the name in file names
 
 # T2T's seed of data generation.
 RANDOM_SEED = 429459
@@ -42,6 +49,25 @@ def shard_paths(data_dir: str, name: str, split: str, shards: int) -> list[str]:
     stem = f"{name}-{SPLIT_FILE_NAMES[split]}"
     folder = pathlib.Path(data_dir)
     return [str(folder / f"{stem}-{i:05d}-of-{shards:05d}") for i in range(shards)]
+
+
+def split_to_decode(name: str, eval_use_test_set: bool) -> str:
+    """Returns the split that two flags choose together.
+
+    Args:
+        name: `--dataset_split`, a key of `SPLITS`; empty: not given.
+        eval_use_test_set: the test split where no name is given, instead of dev.
+
+    Raises:
+        UsageError: both flags are given.
+    """
+    if name and eval_use_test_set:
+        raise UsageError(
+            f"--dataset_split={name} and --eval_use_test_set both choose a split: leave one out"
+        )
+    if name:
+        return SPLITS[name]
+    return DatasetSplit.TEST if eval_use_test_set else DatasetSplit.EVAL
 
 
 def three_splits(train_shards: int) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from t2t_lite.data.problem import SPLITS
 from t2t_lite.runs.config import CHECKPOINT_HELP, OUTPUT_HELP
 from t2t_lite.settings import Config, setting
 
@@ -80,6 +81,9 @@ class DecoderConfig(Config):
         path=True,
     )
     eval_use_test_set: bool = setting(False, "Decode the test split instead of dev.")
+    dataset_split: str = setting(
+        "", "Decode this split instead of dev, if the problem has it.", choices=tuple(SPLITS)
+    )
     long_input: str = setting(
         "split",
         "What to do with lines of more than max_input_size subwords: split them at sentence ends, "

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from t2t_lite import files
-from t2t_lite.data.problem import DatasetSplit, Output, Problem
+from t2t_lite.data.problem import Output, Problem, split_to_decode
 from t2t_lite.decoding.batch_journal import (
     FROM_START,
     WRITTEN_BESIDE,
@@ -346,7 +346,7 @@ def _references(problem: Problem, source: str, count: int, path: str) -> list[st
 def _decode_split(
     decoder: Decoder, trained: Sequence[TrainedModel], config: DecoderConfig, began: float
 ) -> None:
-    """Decodes the dev or test split and prints the score; writes files if any is named."""
+    """Decodes the chosen split and prints the score; writes files if any is named."""
     from t2t_lite.decoding.dataset_decoding import read_examples  # loads TensorFlow
 
     run = trained[0].run
@@ -356,7 +356,7 @@ def _decode_split(
             "an empty line for none) or of text to score (--score_file); t2t-eval evaluates a split"
         )
     data_dir = config.data_dir or run.flags["data_dir"]
-    split = DatasetSplit.TEST if config.eval_use_test_set else DatasetSplit.EVAL
+    split = split_to_decode(config.dataset_split, config.eval_use_test_set)
     paths = run.problem.existing_filepaths(data_dir, split)
     run.refuse_other_vocabulary(data_dir)
     metrics = _metrics(config, decoder)

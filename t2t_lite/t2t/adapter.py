@@ -115,6 +115,11 @@ class ProblemAdapter(problem.Problem):
         return self._shards(data_dir, split, self._number_of_files(data_dir, split))
 
     def _shards(self, data_dir: str, split: str, count: int) -> list[str]:
+        if split not in _PATHS:
+            raise UserError(
+                f"problem {self.name!r} has no {SPLIT_FILE_NAMES[split]} split: T2T's problems "
+                f"have {', '.join(SPLIT_FILE_NAMES[known] for known in _PATHS)}"
+            )
         return list(getattr(self.upstream, _PATHS[split])(data_dir, count, shuffled=True))
 
     def _number_of_files(self, data_dir: str, split: str) -> int:

@@ -148,6 +148,11 @@ def test_scores_below_one_have_enough_digits():
     [
         ([], 2, "--output_dir is missing"),
         (["--output_dir=none"], 1, "none is not a run folder"),
+        (
+            ["--output_dir=none", "--dataset_split=unseen", "--eval_use_test_set"],
+            2,
+            "--dataset_split=unseen and --eval_use_test_set both choose a split: leave one out",
+        ),
         (["--output_dir=none", "--output_format=xml"], 2, "=xml: expected table or json"),
         (["--output_dir=none", "--decode_hparams=beem_size=1"], 2, "unknown decode hparam"),
         (["--output_dir=none", "--metrics=blue"], 2, "unknown metric 'blue'; did you mean 'bleu'"),

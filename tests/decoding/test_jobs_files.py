@@ -85,10 +85,13 @@ def test_a_reference_of_another_length_is_refused_before_decoding(run, tmp_path)
     assert not out.exists()
 
 
-@pytest.mark.parametrize(("test_set", "texts"), [(False, 2), (True, 1)])
-def test_decodes_a_split_of_the_data(run, tmp_path, capsys, test_set, texts):
+@pytest.mark.parametrize(
+    ("flags", "texts"),
+    [({}, 2), ({"eval_use_test_set": True}, 1), ({"dataset_split": "test"}, 1)],
+)
+def test_decodes_a_split_of_the_data(run, tmp_path, capsys, flags, texts):
     prefix = str(tmp_path / "results")
-    jobs.run(dataclasses.replace(run, eval_use_test_set=test_set, decode_to_file=prefix))
+    jobs.run(dataclasses.replace(run, decode_to_file=prefix, **flags))
     assert "BLEU_cased = 100.00\n" in capsys.readouterr().out
     stem = "results.decoder_test_copy.transformer_test.decoder_test_bytes.beam4.alpha0.6"
     contents = {
@@ -96,6 +99,11 @@ def test_decodes_a_split_of_the_data(run, tmp_path, capsys, test_set, texts):
     }
     assert len(contents) == 1
     assert contents.pop().count("\n") == texts
+
+
+def test_a_split_that_the_problem_lacks_is_refused(run):
+    with pytest.raises(UserError, match="has no unseen split; it has dev, test"):
+        jobs.run(dataclasses.replace(run, dataset_split="unseen"))
 
 
 def test_decodes_what_is_typed(run, monkeypatch, capsys):

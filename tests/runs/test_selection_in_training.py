@@ -84,7 +84,7 @@ def test_python_scores_as_the_evaluation_of_training_does(chosen):
         assert values[name] == found[name]
     assert values.keys() >= {"chrf", "chrf_signature", "exact_match"}
     assert "bleu" not in values
-    with pytest.raises(UsageError, match="split 'eva': expected train, dev or test"):
+    with pytest.raises(UsageError, match="split 'eva': expected train, dev, test, unseen"):
         t2t.evaluate(run, split="eva")
 
 

@@ -43,6 +43,14 @@ def test_a_member_of_another_kind_is_named_with_its_class(upstream, member, valu
         use(registry.problem("usr_kinds"))
 
 
+def test_a_split_that_t2t_does_not_have_is_refused(upstream):
+    kind = type("UsrSplits", (problem.Problem,), {})
+    registry.register_problem("usr_splits")(kind)
+    message = "problem 'usr_splits' has no unseen split: T2T's problems have train, dev, test"
+    with pytest.raises(UserError, match=message):
+        registry.problem("usr_splits").existing_filepaths("", "unseen")
+
+
 @pytest.fixture
 def usr(upstream, tmp_path) -> Callable[[str], None]:
     """Imports a user directory that holds this code, after a base class `Base`."""
