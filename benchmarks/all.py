@@ -3,12 +3,17 @@
     pip install -e '.[bench,demo,serve]'
     python benchmarks/all.py --output_dir=FOLDER --newstest=FOLDER --multi30k=FOLDER
     python benchmarks/all.py --from FOLDER ANOTHER_FOLDER
+    python benchmarks/pages.py
 
 The first command writes NAME.json and NAME.log for each benchmark, and prints the table; it skips
 those that have their JSON, so that it can be run again after an interruption. With GPUs, steps are
 compiled by XLA, in bfloat16, with larger batches; with several, all of them are compared with one;
 where JAX has the GPU, so is its step. The second command prints the table alone, with a column for
 each folder, that is, for each machine. Benchmarks without their data are left out.
+
+With `--machine=NAME` the first command also writes what the machine's column in README.md and
+docs/performance.md is made from, one JSON file in docs/figures/, in place of an older one of that
+name. The third command makes the tables.
 """
 
 import argparse
@@ -23,6 +28,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import machine
+import pages
 import report
 
 HERE = pathlib.Path(__file__).parent
@@ -124,7 +130,7 @@ def execute(run: Run, args: argparse.Namespace) -> bool:
     return path.exists()
 
 
-# ---- the table
+# ---- the tables
 
 
 def table(folders: Sequence[pathlib.Path]) -> str:
@@ -142,6 +148,14 @@ def table(folders: Sequence[pathlib.Path]) -> str:
     for label in dict.fromkeys(itertools.chain(*found)):
         lines.append(f"| {label} | " + " | ".join(one.get(label, "") for one in found) + " |")
     return "\n".join(lines)
+
+
+def write_page_figures(folder: pathlib.Path, name: str) -> pathlib.Path:
+    """Writes the file in docs/figures/ of the machine that a folder's figures are of."""
+    results = [json.loads(path.read_text("utf-8")) for path in files(folder)]
+    here = machine.Machine(**results[0]["machine"])
+    processor = f"{here.name} ({' '.join(here.instructions) or 'instruction sets unknown'})"
+    return pages.write_machine(pages.FOLDER, pages.content_of(name, processor, results))
 
 
 def files(folder: pathlib.Path) -> list[pathlib.Path]:
@@ -197,9 +211,12 @@ def main() -> None:
     add("--only", nargs="+", metavar="NAME", help="some benchmarks")
     add("--rounds", type=int, help="of each benchmark (its own)")
     add("--seconds", type=float, help="of each turn (its own)")
+    add("--machine", metavar="NAME", help="its name in the pages, whose figures are then written")
     args = parser.parse_args()
     if bool(args.folders) == bool(args.output_dir):
         parser.error("expected either --output_dir or --from")
+    if args.machine and not args.output_dir:
+        parser.error("--machine: expected --output_dir, too")
     if args.newstest and len(newstests(args.newstest)) < 2:
         parser.error(f"--newstest={args.newstest}: expected two or more files newstest*.en*")
     failed = []
@@ -211,6 +228,8 @@ def main() -> None:
             parser.error(f"--only: {min(unknown)} is not one of the benchmarks that can run here")
         failed = [run.name for run in runs if not execute(run, args)]
     print(table(args.folders or [args.output_dir]))
+    if args.machine:
+        print(f"wrote {write_page_figures(args.output_dir, args.machine)}")
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")
 
