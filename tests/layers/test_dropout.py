@@ -1,7 +1,6 @@
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from support.rounding import assert_close
 from t2t_lite.layers.dropout import Dropout, drop_symbols
@@ -28,24 +27,6 @@ def test_layers_draw_from_the_generator_in_turn():
     seeds.state.assign(state)
     for mask, layer in zip(first, (one, other, one), strict=True):
         np.testing.assert_array_equal(layer(X, training=True), mask)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_the_gradient_has_the_mask_and_the_scale_of_the_output(dtype):
-    """Bit by bit: both are one product, of the feature or of the gradient from above."""
-    x = keras.ops.cast(np.random.default_rng(1).normal(size=(40, 50)), dtype)
-    upstream = keras.ops.cast(np.random.default_rng(2).normal(size=(40, 50)), dtype)
-    layer = Dropout(0.3, keras.random.SeedGenerator(3), dtype=dtype)
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        y = layer(x, training=True)
-    gradient = tape.gradient(y, x, upstream)
-    scale = keras.ops.cast(1 / 0.7, dtype)
-    for found, given in ((y, x), (gradient, upstream)):
-        wanted = keras.ops.where(keras.ops.not_equal(y, 0), given * scale, 0 * given)
-        np.testing.assert_array_equal(
-            keras.ops.cast(found, "float32"), keras.ops.cast(wanted, "float32")
-        )
 
 
 def test_evaluation_and_rate_0_change_nothing_and_draw_nothing():
