@@ -304,14 +304,16 @@ def serving(columns: Sequence[Machine]) -> str:
     for machine in columns:
         for clients in (8, 50):
             for side in serve.SERVERS:
-                row = Row("", "serve", f"base, {clients} clients", FLOAT32, side)
+                is_peer, is_engine = map(side.startswith, (serve.PEER, serve.ENGINE))
+                other = side.replace(serve.ENGINE, serve.PEER) if is_engine else FLOAT32
+                row = Row("", "serve", f"base, {clients} clients", other, side)
                 rate = machine.figure(row, "rate", side)
                 if rate is None:
                     continue
                 latencies = (
                     machine.figure(row, "figures", f"{side}, latency p{p}") or 0 for p in (50, 99)
                 )
-                ratio = machine.ratio(row) if side != FLOAT32 else None
+                ratio = None if is_peer else machine.ratio(row)
                 text = ", ".join(f"{x:.2f}" for x in latencies)
                 cells = [str(clients), side, machine.name, _number(rate), text]
                 lines.append([*cells, ratio.text if ratio else ""])

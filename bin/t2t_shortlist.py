@@ -2,9 +2,9 @@
 
 import types
 
-from t2t_lite.distillation.shortlist_config import ShortlistConfig
 from t2t_lite.bin.command import Command, config_flags, from_flags
 from t2t_lite.bin.console import quiet_import
+from t2t_lite.distillation.shortlist_config import ShortlistConfig
 
 COMMAND = Command(
     "t2t-shortlist",
