@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from t2t_lite.markup import kinds
 from t2t_lite.runs.config import CHECKPOINT_HELP, OUTPUT_HELP
 from t2t_lite.settings import Config, setting
 
@@ -87,6 +88,7 @@ class DecoderConfig(Config):
         "to parse, texts to classify and the examples of a split are always truncated.",
         choices=("split", "truncate"),
     )
+    markup: str = setting("", kinds.HELP, choices=kinds.CHOICES)
     decode_to_file: str = setting(
         "",
         "File for the outputs, in the order of the inputs (default: named after the input).",
