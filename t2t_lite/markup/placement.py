@@ -227,16 +227,18 @@ class _Writer:
     def write(self, placed: Sequence[_Placed]) -> str:
         """Returns the text with its markup."""
         self._collect(placed)
-        parts, last = [], 0
+        last = self._units[0].start if self._units else 0
+        parts = [self._target[:last]]
         for number, run in enumerate(self._runs):
             is_end = number == len(self._units)
             start = len(self._target) if is_end else self._units[number].start
-            space = self._target[last:start]
-            parts += _run(run, space, is_start=number == 0, is_end=is_end)
+            is_start = number == 0
+            space = "" if is_start or is_end else self._target[last:start]
+            parts += _run(run, space, is_start, is_end)
             if not is_end:
                 last = self._units[number].end
                 parts.append(self._segment.escaped(self._target[start:last]))
-        return "".join(parts)
+        return "".join([*parts, self._target[last:]])
 
     def _collect(self, placed: Iterable[_Placed]) -> None:
         """Notes for each gap what stands there, in order."""

@@ -1,5 +1,6 @@
 """Markup through the decoder, by both engines: lines, n-best, files, resumed runs."""
 
+import html
 import json
 import re
 from collections import Counter
@@ -49,7 +50,7 @@ def test_outputs_have_the_markup_of_their_texts(run, engine):
     outputs = translate(_LINES, markup=HTML)
     for line, output in zip(_LINES, outputs, strict=True):
         assert _pieces(output) == _pieces(line)
-    assert outputs[1:4] == [translate("no markup"), "", "<br>"]
+    assert outputs[1:4] == [html.escape(translate("no markup"), quote=False), "", "<br>"]
     assert list(translate.stream(iter(_LINES), markup=HTML)) == outputs
 
 
@@ -57,9 +58,7 @@ def test_the_text_is_translated_without_its_markup(run):
     translate = _translator(run, "tensorflow")
     marked = translate("A <b>cat</b> sleeps &lt;", markup=HTML)
     plain = translate("A cat sleeps <")
-    assert re.sub("</?b>", "", marked) == (
-        plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    )
+    assert re.sub("</?b>", "", marked) == html.escape(plain, quote=False)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

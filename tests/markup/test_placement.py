@@ -80,6 +80,11 @@ def test_without_attention_words_align_by_position():
     assert place(parse("a <b>b</b> c", XML), "x y z") == "x <b>y</b> z"
 
 
+def test_a_text_without_markup_is_as_the_model_wrote_it():
+    assert place(parse("x", HTML), "\n a  b\x0c\n") == "\n a  b\x0c\n"
+    assert place(parse("x", HTML), " ") == " "
+
+
 def test_plain_text_is_not_escaped():
     assert place(parse("a < {b}", PLACEHOLDERS), "x <") == "x < {b}"
 
