@@ -28,7 +28,7 @@ _FLOORS = (
     },
     {"hparams", "usr_dirs"},
     {"text"},
-    {"alignment"},
+    {"alignment", "markup"},
     {"corpora", "layers"},
     {"data", "models"},
     {"problems", "generation"},

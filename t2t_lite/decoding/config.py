@@ -3,6 +3,7 @@
 import dataclasses
 
 from t2t_lite.data.problem import SPLITS
+from t2t_lite.markup import kinds
 from t2t_lite.runs.config import CHECKPOINT_HELP, OUTPUT_HELP
 from t2t_lite.settings import Config, setting
 
@@ -91,6 +92,7 @@ class DecoderConfig(Config):
         "to parse, texts to classify and the examples of a split are always truncated.",
         choices=("split", "truncate"),
     )
+    markup: str = setting("", kinds.HELP, choices=kinds.CHOICES)
     decode_to_file: str = setting(
         "",
         "File for the outputs, in the order of the inputs (default: named after the input).",

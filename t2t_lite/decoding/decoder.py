@@ -12,11 +12,12 @@ from t2t_lite.decoding.config import CTRANSLATE2, FLOAT32, TENSORFLOW
 from t2t_lite.decoding.divergence import NoOutputError, NotANumberError, NothingPermittedError
 from t2t_lite.decoding.engine import Engine, Target, Worker
 from t2t_lite.decoding.engines import open_ctranslate2, open_tensorflow
-from t2t_lite.decoding.hypotheses import Details, Hypothesis, Source
+from t2t_lite.decoding.hypotheses import Details, Hypothesis, Source, with_markup
 from t2t_lite.decoding.long_lines import NO_BATCHES, BatchResult, HypothesesByIndex, PieceJoiner
 from t2t_lite.decoding.text_codec import TextCodec
 from t2t_lite.decoding.trained_model import TrainedModel
 from t2t_lite.errors import UsageError
+from t2t_lite.markup.kinds import check_kind
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text.text_encoder import EOS_ID
 
@@ -125,6 +126,30 @@ class Decoder:
         engine = self.engine.returning_beams(return_beams)
         return Decoder(engine, self.problem, self._long_input, with_details)
 
+    def check_markup(self, markup: str) -> None:
+        """Checks that outputs can have the markup of their sources.
+
+        Args:
+            markup: its kind, one of `markup.kinds.KINDS`; "": there is none.
+
+        Raises:
+            UsageError: there is no such kind, the problem is not one of translating text line by
+                line, or the model has no attention to a source, which says where tags go.
+        """
+        check_kind(markup)
+        if not markup:
+            return
+        if not (self.problem.has_inputs and self.problem.can_split_sources):
+            raise UsageError(
+                f"markup={markup}: {self.problem.name} is no problem of translation, in which the "
+                "words of an output are those of its source; leave markup out"
+            )
+        if not self.engine.has_source_attention:
+            raise UsageError(
+                f"markup={markup}: the model has no attention to a source, which says where tags "
+                "go; leave markup out"
+            )
+
     def decode(
         self,
         sources: Sequence[Source],
@@ -136,7 +161,8 @@ class Decoder:
         A source of several lines is decoded line by line, and a line with too many ids is split
         (see `long_lines.split`), if the problem permits it; else it is cut, with a warning. The
         outputs of its pieces are joined, best with best, and their scores added; a prefix applies
-        to the first piece.
+        to the first piece. The markup of a source is put into its outputs, which are the shown ones
+        alone: the best, or with return_beams all.
 
         Args:
             sources: those without ids get no output, except in a language model.
@@ -195,7 +221,16 @@ class Decoder:
         pieces = [piece for lines in texts for line in lines for piece in line]
         joiner = PieceJoiner([[len(line) for line in lines] for lines in texts], known)
         lengths = [self.text.size(piece) for piece in pieces]
-        return self._run_batches(self._search, pieces, lengths, joiner, name)
+        for batch in self._run_batches(self._search, pieces, lengths, joiner, name):
+            done = {i: self._finished(sources[i], found) for i, found in batch.sources.items()}
+            yield batch._replace(sources=done)
+
+    def _finished(self, source: Source, hypotheses: list[Hypothesis]) -> list[Hypothesis]:
+        """Returns the hypotheses of a whole source as they are shown."""
+        if source.segment is None:
+            return hypotheses
+        marked = with_markup(source, hypotheses if self.hparams.return_beams else hypotheses[:1])
+        return marked if self._with_details else [h._replace(details=None) for h in marked]
 
     def score_batches(
         self,
@@ -278,7 +313,11 @@ class Decoder:
     ) -> list[list[Hypothesis]]:
         """Decodes targets to text, and adds their details if the decoder was asked for them."""
         flat = [target for targets in found for target in targets]
-        needed = [self._with_details or self._copies(target) for target in flat]
+        needed = [
+            self._with_details or self._copies(target) or self._places_tags(target, rank)
+            for targets in found
+            for rank, target in enumerate(targets)
+        ]
         explained = self._details(worker, list(itertools.compress(flat, needed)))
         details = iter([next(explained) if is_needed else None for is_needed in needed])
         return [[self._hypothesis(target, next(details)) for target in group] for group in found]
@@ -287,11 +326,17 @@ class Decoder:
         """Whether tokens of the source replace some of a target."""
         return self.hparams.replace_unk and self.text.unknown_id in target.ids
 
+    def _places_tags(self, target: Target, rank: int) -> bool:
+        """Whether markup is put into the hypothesis of this rank, from 0."""
+        is_shown = rank == 0 or self.hparams.return_beams
+        return target.source.segment is not None and is_shown
+
     def _hypothesis(self, target: Target, details: Details | None) -> Hypothesis:
         ids = [i for i in target.ids[self._prompt_size(target.source) :] if i != EOS_ID]
         attention = details.attention if details and self.hparams.replace_unk else None
         output = self.text.output(target.source, ids, attention)
-        return Hypothesis(output, ids, target.score, details if self._with_details else None)
+        keeps = self._with_details or target.source.segment is not None
+        return Hypothesis(output, ids, target.score, details if keeps else None)
 
     def _details(self, worker: Worker, targets: Sequence[Target]) -> Iterator[Details]:
         found = worker.details(targets) if targets else []
@@ -299,7 +344,8 @@ class Decoder:
             start = self._prompt_size(target.source)
             tokens = self.text.target_tokens(target.ids[start:])
             source_tokens = self.text.source_tokens(target.source.ids)
-            yield Details(source_tokens, tokens, log_probs[start:], attention)
+            shown = None if attention is None else attention[start:]
+            yield Details(source_tokens, tokens, log_probs[start:], shown)
 
     def _prompt_size(self, source: Source) -> int:
         """Returns how many ids of a target users do not see: a language, or a prompt."""

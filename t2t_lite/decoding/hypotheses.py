@@ -6,6 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from t2t_lite.data.problem import Output
+from t2t_lite.markup.placement import place
+from t2t_lite.markup.segment import Segment
 from t2t_lite.text.languages import ANY, Languages
 
 # 2^32 over the golden ratio: its multiples are far apart, so that no piece meets another line.
@@ -22,6 +24,12 @@ class Source(NamedTuple):
     piece: int = 0  # of a text that was split: no other of its pieces has the same
     languages: Languages = ANY  # where they differ from the decoder's
     start: Sequence[int] = ()  # how the target of every piece begins, unseen: with its language
+    segment: Segment | None = None  # the line with its markup, which `text` is without
+
+    @property
+    def shown(self) -> str:
+        """The line as users know it: with its markup."""
+        return self.text if self.segment is None else self.segment.source.strip()
 
     @property
     def draws(self) -> int:
@@ -47,6 +55,29 @@ class Hypothesis(NamedTuple):
     ids: list[int]  # without EOS, the token of a language, and a language model's prompt
     score: float  # log-probability over the length penalty
     details: Details | None = None  # if the decoder was asked for them
+
+
+def with_markup(source: Source, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
+    """Returns hypotheses, which have details, with the markup of their source.
+
+    A source of markup alone is its own output.
+    """
+    segment = source.segment
+    if segment is None:
+        return list(hypotheses)
+    if not hypotheses and source.shown:
+        return [Hypothesis(Output(source.shown), [], 0.0, Details([], [], np.zeros(0), None))]
+    return [_with_markup(segment, hypothesis) for hypothesis in hypotheses]
+
+
+def _with_markup(segment: Segment, hypothesis: Hypothesis) -> Hypothesis:
+    output, details = hypothesis.output, hypothesis.details
+    if details is None:
+        text = place(segment, output.text)
+    else:
+        tokens = (details.source_tokens, details.tokens)
+        text = place(segment, output.text, *tokens, details.attention)
+    return hypothesis._replace(output=output._replace(text=text))
 
 
 def best_output(hypotheses: Sequence[Hypothesis]) -> Output:

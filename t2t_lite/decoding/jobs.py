@@ -61,6 +61,7 @@ def run(config: DecoderConfig) -> None:
     """
     start = time.monotonic()
     decoder, trained = load_decoder(config, find_models(config))
+    decoder.check_markup(config.markup)
     if line := faster_engine(decoder.engine):
         log.info("%s", line)
     if config.decode_interactive:
@@ -95,7 +96,7 @@ def _decode_typed(decoder: Decoder, config: DecoderConfig) -> None:
         if line == "q":
             break
         try:
-            (source,) = decoder.text.encode([line], first=number)
+            (source,) = decoder.text.encode([line], first=number, markup=config.markup)
         except DataError as error:
             log.warning("%s", error)
             continue
@@ -173,6 +174,7 @@ class _LineDecoder:
         problem = decoder.problem
         self.lines = InputLines(config, problem.has_inputs, problem.has_labels)
         self._decoder = decoder
+        self._markup = config.markup
         self._start = start
         self._find = self._score if config.score_file else self._decode
         self._format = (
@@ -200,7 +202,9 @@ class _LineDecoder:
                 if first >= start.window:
                     known = start.known if first == start.window else NO_BATCHES
                     lines = [line.source for line in window]
-                    sources = self._decoder.text.encode(lines, self.lines.name, first=first + 1)
+                    sources = self._decoder.text.encode(
+                        lines, self.lines.name, first=first + 1, markup=self._markup
+                    )
                     batches = self._find(sources, window, known)
                     yield recorder.records(batches, sources, advance, first)
                 first += len(window)
@@ -326,6 +330,7 @@ def _origin(
         "decode_hparams": decoder.hparams.to_dict(),
         "shortlist": files.digest(path) if (path := decoder.hparams.shortlist) else "",
         "long_input": config.long_input,
+        "markup": config.markup,
         "output_format": config.output_format,
         "engine": decoder.engine.kind,
     }

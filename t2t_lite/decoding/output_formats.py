@@ -52,7 +52,7 @@ def _columns(hypothesis: Hypothesis, with_score: bool) -> str:
 
 def fields_of(source: Source, hypotheses: Sequence[Hypothesis]) -> dict[str, Any]:
     """Returns the JSON object of a source and its hypotheses."""
-    return {"source": source.text, "hypotheses": [_entry(h) for h in hypotheses]}
+    return {"source": source.shown, "hypotheses": [_entry(h) for h in hypotheses]}
 
 
 def _json(source: Source, hypotheses: Sequence[Hypothesis]) -> str:

@@ -9,6 +9,7 @@ from t2t_lite.data.problem import Output, Problem
 from t2t_lite.decoding import long_lines
 from t2t_lite.decoding.hypotheses import Source
 from t2t_lite.errors import DataError
+from t2t_lite.markup.segment import parse
 from t2t_lite.search.decode_hparams import LONGEST
 from t2t_lite.text.languages import ANY, Languages, speaking
 from t2t_lite.text.text_encoder import EOS_ID, RESERVED_TOKENS, TextEncoder, TokenTextEncoder
@@ -52,6 +53,7 @@ class TextCodec:
         name: str = "line",
         first: int = 1,
         languages: Languages = ANY,
+        markup: str = "",
     ) -> list[Source]:
         """Returns each line with its ids; no ids for a line without text.
 
@@ -62,6 +64,8 @@ class TextCodec:
             name: what messages call a line, before its number.
             first: the number of the first line.
             languages: where they differ from those of the encoders.
+            markup: the kind of the lines' markup, which is taken out of the sources and put into
+                their outputs; "": they have none. See `Decoder.check_markup`.
 
         Raises:
             DataError: a line has a token that is not in the vocabulary, or the model needs a
@@ -85,12 +89,14 @@ class TextCodec:
         start = spoken["targets"].start_ids()
         encoded = []
         for number, line in enumerate(lines, first):
-            text = self._problem.source(line)
+            segment = parse(line, markup) if markup else None
+            text = self._problem.source(line if segment is None else segment.text)
             ids = self._source_ids(text, f"{name} {number}", languages)
             # All pieces of a line have the language that it names at its start.
             named = self._encoders["inputs"].named_language(text)
             own = languages._replace(target=named) if named else languages
-            encoded.append(Source(text, ids, number, languages=own, start=start))
+            source = Source(text, ids, number, languages=own, start=start, segment=segment)
+            encoded.append(source)
         return encoded
 
     def encode_targets(

@@ -59,6 +59,11 @@ class Translator:
         >>> translate("A cat.", target_language="de")
         'Eine Katze.'
 
+        Tags are put back where their words are:
+
+        >>> translate("A <b>black</b> cat.", markup="html")
+        'Eine <b>schwarze</b> Katze.'
+
     Args:
         decoder: the model, with its search settings.
     """
@@ -74,6 +79,7 @@ class Translator:
         *,
         source_language: str = "",
         target_language: str = "",
+        markup: str = "",
     ) -> str: ...
     @overload
     def __call__(
@@ -83,14 +89,27 @@ class Translator:
         *,
         source_language: str = "",
         target_language: str = "",
+        markup: str = "",
     ) -> list[str]: ...
     @overload
     def __call__(
-        self, texts: str, n_best: int, *, source_language: str = "", target_language: str = ""
+        self,
+        texts: str,
+        n_best: int,
+        *,
+        source_language: str = "",
+        target_language: str = "",
+        markup: str = "",
     ) -> list[Translation]: ...
     @overload
     def __call__(
-        self, texts: list[str], n_best: int, *, source_language: str = "", target_language: str = ""
+        self,
+        texts: list[str],
+        n_best: int,
+        *,
+        source_language: str = "",
+        target_language: str = "",
+        markup: str = "",
     ) -> list[list[Translation]]: ...
     def __call__(
         self,
@@ -99,6 +118,7 @@ class Translator:
         *,
         source_language: str = "",
         target_language: str = "",
+        markup: str = "",
     ) -> Any:
         """Translates one text or several.
 
@@ -110,6 +130,8 @@ class Translator:
                 `Translation` objects; None: the text of the best one.
             source_language: the texts' language, if the model knows several; "": the default.
             target_language: the outputs' language, likewise.
+            markup: "html", "xml" or "placeholders": what the texts hold beside words, which is
+                kept (docs/markup.md); "": nothing.
 
         Returns:
             For one text its output or outputs; for several texts, a list of these. An empty text
@@ -120,12 +142,13 @@ class Translator:
                 language.
             DivergedError: the model outputs NaN.
             NoOutputError: the search settings permit no output.
-            UsageError: a text is not a string, `n_best` is below 1 or above `beam_size`, or the
-                model does not know a language.
+            UsageError: a text is not a string, `n_best` is below 1 or above `beam_size`, the model
+                does not know a language, or cannot keep markup of this kind.
         """
         self._check(n_best)
+        self._decoder.check_markup(markup)
         languages = self._languages(source_language, target_language)
-        found = self._translated(_listed(texts), 1, n_best, languages)
+        found = self._translated(_listed(texts), 1, n_best, languages, markup)
         return found[0] if isinstance(texts, str) else found
 
     @overload
@@ -136,6 +159,7 @@ class Translator:
         *,
         source_language: str = "",
         target_language: str = "",
+        markup: str = "",
     ) -> Iterator[str]: ...
     @overload
     def stream(
@@ -145,6 +169,7 @@ class Translator:
         *,
         source_language: str = "",
         target_language: str = "",
+        markup: str = "",
     ) -> Iterator[list[Translation]]: ...
     def stream(
         self,
@@ -153,6 +178,7 @@ class Translator:
         *,
         source_language: str = "",
         target_language: str = "",
+        markup: str = "",
     ) -> Iterator[Any]:
         """Translates texts as they are read, however many there are.
 
@@ -164,6 +190,7 @@ class Translator:
             n_best: as in a call.
             source_language: as in a call.
             target_language: as in a call.
+            markup: as in a call.
 
         Returns:
             An iterator over the outputs, in the order of the texts. Errors are raised where it
@@ -171,12 +198,13 @@ class Translator:
 
         Raises:
             UsageError: `n_best` is below 1 or above `beam_size`, or the model does not know a
-                language.
+                language, or cannot keep markup of this kind.
         """
         self._check(n_best)
+        self._decoder.check_markup(markup)
         languages = self._languages(source_language, target_language)
         self._decoder.text.encode([], languages=languages)  # refuses them before the first text
-        return self._streamed(texts, n_best, languages)
+        return self._streamed(texts, n_best, languages, markup)
 
     @overload
     def score(
@@ -248,20 +276,26 @@ class Translator:
         return self._decoder.hparams.copy(**changes).languages
 
     def _streamed(
-        self, texts: Iterable[str], n_best: int | None, languages: Languages
+        self, texts: Iterable[str], n_best: int | None, languages: Languages, markup: str
     ) -> Iterator[Any]:
         first = 1
         for window in windows_of(iter(texts)):
-            yield from self._translated(window, first, n_best, languages)
+            yield from self._translated(window, first, n_best, languages, markup)
             first += len(window)
 
     def _translated(
-        self, texts: Iterable[Any], first: int, n_best: int | None, languages: Languages
+        self,
+        texts: Iterable[Any],
+        first: int,
+        n_best: int | None,
+        languages: Languages,
+        markup: str,
     ) -> list[Any]:
         """Returns the output or outputs of each text; `first` is the number of the first one."""
         decoder = self._decoder if n_best is None else self._detailed
         checked = _checked(texts, first)
-        found = decoder.decode(decoder.text.encode(checked, first=first, languages=languages))
+        sources = decoder.text.encode(checked, first=first, languages=languages, markup=markup)
+        found = decoder.decode(sources)
         if n_best is None:
             return [best_output(hypotheses).text for hypotheses in found]
         return [[_translation(h) for h in hypotheses[:n_best]] for hypotheses in found]

@@ -107,7 +107,10 @@ class RequestTranslator:
             raise HTTPException(422, f"{message}; start t2t-serve with a larger beam_size")
         try:
             texts = [with_plain_breaks(text) for text in request.texts]
-            sources = self._plain.text.encode(texts, "text", languages=request.languages)
+            self._plain.check_markup(request.markup)
+            sources = self._plain.text.encode(
+                texts, "text", languages=request.languages, markup=request.markup
+            )
         except UserError as error:
             raise HTTPException(422, str(error)) from error
         subwords, maximum = self._subwords(sources), self._limits.max_subwords

@@ -12,7 +12,7 @@ from t2t_lite.errors import did_you_mean, quoted
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.text.languages import ANY, Languages
 
-_FIELDS = ("text", "texts", "n_best", "attention", "source_language", "target_language")
+_FIELDS = ("text", "texts", "n_best", "attention", "source_language", "target_language", "markup")
 
 # The parts that take time to parse: strings, and the ends of other values. A list of 128 texts has
 # 128 strings and as many separators; the other fields have fewer parts than the number below.
@@ -32,6 +32,7 @@ class TranslationRequest(NamedTuple):
     attention: bool  # whether to return tokens and attention with them
     is_single: bool  # whether "text" was sent, not a list
     languages: Languages = ANY  # where they differ from the server's
+    markup: str = ""  # the kind of the texts' markup, which is kept
 
 
 def parse(body: bytes, limits: ServerConfig) -> TranslationRequest:
@@ -65,7 +66,9 @@ def parse(body: bytes, limits: ServerConfig) -> TranslationRequest:
     if not isinstance(attention, bool):
         raise HTTPException(422, '"attention" must be true or false')
     languages = Languages(*(_language(fields, f"{side}_language") for side in Languages._fields))
-    return TranslationRequest(texts, n_best, attention, is_single, languages)
+    markup = fields.get("markup", "")
+    _check(markup, '"markup"', _LONGEST_LANGUAGE)
+    return TranslationRequest(texts, n_best, attention, is_single, languages, markup)
 
 
 def _language(fields: dict[str, Any], name: str) -> str:

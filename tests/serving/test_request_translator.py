@@ -213,3 +213,20 @@ def test_a_run_without_a_checkpoint_ends_with_one_line(run, tmp_path):
     with launch(f"--output_dir={folder}", "--port=0") as process:
         assert process.wait(120) == 1
         assert "holds no checkpoint yet" in process.stderr.read().splitlines()[-1]
+
+
+def test_a_request_may_have_markup(server):
+    texts = ["a <b>cat</b> {name}<br>", "<br>", "plain"]
+    status, answer = server.translate(texts=texts, markup="html", n_best=2)
+    assert status == 200
+    for text, line in zip(texts, answer["translations"], strict=True):
+        assert line["source"] == text
+        assert line["hypotheses"]
+        for hypothesis in line["hypotheses"]:
+            pieces = re.compile(r"<[^<>]*>|{name}")
+            assert sorted(pieces.findall(hypothesis["text"])) == sorted(pieces.findall(text))
+    status, answer = server.translate(text="a", markup="tex")
+    assert (status, answer["error"]) == (
+        422,
+        "markup 'tex': expected html, xml, placeholders",
+    )

@@ -69,3 +69,9 @@ def test_the_largest_number_is_read():
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
 def test_every_encoding_of_json_is_read(encoding):
     assert parse('{"text": "日本語"}'.encode(encoding), LIMITS).texts == ["日本語"]
+
+
+def test_the_kind_of_markup_is_a_string():
+    assert parse(b'{"text": "a", "markup": "html"}', LIMITS).markup == "html"
+    assert parse(b'{"text": "a"}', LIMITS).markup == ""
+    assert refused(b'{"text": "a", "markup": true}') == (422, '"markup" is not a string')

@@ -1,0 +1,1 @@
+"""Tags and placeholders that survive translation; needs no TensorFlow."""

@@ -1,0 +1,314 @@
+"""Puts the tags of a segment into its translation, by an alignment of words.
+
+Each element gets the contiguous span of target words that agrees best with the alignment, within
+the span of the element around it and outside those of its siblings: so tags never cross, and each
+is there once. Atoms go to the gap between words whose neighbours align to their own.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from t2t_lite.markup.segment import Node, Segment
+from t2t_lite.markup.units import Unit, align_units, units_of
+
+_HARD = 0.9  # how much the best word of an alignment counts; the rest is its soft weights
+_THRESHOLD = 0.5  # a word joins an element if more of it than this aligns to the element
+_TAKEN = -1e9
+_NEARNESS = 1e-3  # what position counts where the alignment does not decide
+
+
+class _Placed(NamedTuple):
+    """A node at target words `start` to `end`, excluded; between words where these are equal."""
+
+    node: Node
+    start: int
+    end: int
+    children: "list[_Placed]"
+
+
+def place(
+    segment: Segment,
+    target: str,
+    source_tokens: Sequence[str] = (),
+    target_tokens: Sequence[str] = (),
+    attention: np.ndarray | None = None,
+) -> str:
+    """Returns a translation with the markup of its source.
+
+    Args:
+        segment: the source.
+        target: the translation of its `text`.
+        source_tokens: S tokens that the model read, as text.
+        target_tokens: T tokens that it wrote.
+        attention: [T, S], or another soft alignment; None: words align by their position.
+    """
+    if not segment.text.strip():
+        return segment.source.strip()
+    source_units = units_of(segment.text, _borders(segment.nodes))
+    target_units = units_of(target)
+    alignment = align_units(
+        segment.text,
+        source_units,
+        target,
+        target_units,
+        source_tokens,
+        target_tokens,
+        attention,
+    )
+    target_units, alignment = _split_copies(
+        segment.text, source_units, target, target_units, alignment
+    )
+    placer = _Placer(source_units, _sharpened(alignment))
+    placed = placer.place(segment.nodes, 0, len(target_units))
+    return _Writer(segment, target, target_units).write(placed)
+
+
+def _borders(nodes: Iterable[Node]) -> set[int]:
+    """Returns where elements begin and end, in characters of the text."""
+    found: set[int] = set()
+    for node in nodes:
+        if not node.is_atom:
+            found |= {node.start, node.end} | _borders(node.children)
+    return found
+
+
+def _split_copies(
+    source: str,
+    source_units: Sequence[Unit],
+    target: str,
+    target_units: Sequence[Unit],
+    alignment: np.ndarray,
+) -> tuple[list[Unit], np.ndarray]:
+    """Cuts target words where a tag cuts the equal source word, such as H<sub>2</sub>O."""
+    units: list[Unit] = []
+    rows: list[np.ndarray] = []
+    for unit, row in zip(target_units, alignment, strict=True):
+        first, last = _whole_word(source_units, int(np.argmax(row))) if row.size else (0, 0)
+        word = source[source_units[first].start : source_units[last].end] if row.size else ""
+        if first == last or word != target[unit.start : unit.end]:
+            units.append(unit)
+            rows.append(row)
+            continue
+        shift = unit.start - source_units[first].start
+        for i in range(first, last + 1):
+            units.append(Unit(source_units[i].start + shift, source_units[i].end + shift))
+            rows.append(np.eye(1, row.size, i)[0])
+    return units, np.array(rows).reshape(len(units), len(source_units))
+
+
+def _whole_word(units: Sequence[Unit], i: int) -> tuple[int, int]:
+    """Returns the first and the last of the parts of the word to which a part belongs."""
+    first = last = i
+    while first and units[first - 1].end == units[first].start:
+        first -= 1
+    while last + 1 < len(units) and units[last].end == units[last + 1].start:
+        last += 1
+    return first, last
+
+
+def _sharpened(alignment: np.ndarray) -> np.ndarray:
+    """Returns an alignment [U, V] in which the best source word of each row has most weight.
+
+    Best is what is best for both sides: a comma or the last word, to which many words attend, has
+    a large sum over its column, which its weights are divided by.
+    """
+    if not alignment.size:
+        return alignment
+    mutual = alignment**2 / np.maximum(alignment.sum(axis=0), 1e-9)
+    best = np.zeros_like(alignment)
+    best[np.arange(len(alignment)), mutual.argmax(axis=1)] = 1.0
+    return _HARD * best + (1 - _HARD) * alignment
+
+
+class _Placer:
+    """Chooses the places of nodes.
+
+    Args:
+        source_units: the V words of the source.
+        alignment: [U, V].
+    """
+
+    def __init__(self, source_units: Sequence[Unit], alignment: np.ndarray) -> None:
+        self._starts = np.array([unit.start for unit in source_units], int)
+        self._ends = np.array([unit.end for unit in source_units], int)
+        self._alignment = alignment
+        zeros = np.zeros([len(alignment), 1])
+        self._sums = np.concatenate([zeros, np.cumsum(alignment, axis=1)], axis=1)  # [U, V + 1]
+
+    def place(self, nodes: Sequence[Node], low: int, high: int) -> list[_Placed]:
+        """Returns sibling nodes in the order of the target, within its words low to high."""
+        placed: dict[int, tuple[int, int]] = {}
+        is_free = np.ones(high - low, bool)  # not in a sibling
+        is_gap = np.ones(high - low + 1, bool)  # not within a sibling
+        elements = [i for i, node in enumerate(nodes) if not node.is_atom]
+        # What covers most of the text has the first choice; sorting keeps the order of equals.
+        for i in sorted(elements, key=lambda i: nodes[i].start - nodes[i].end):
+            start, end = self._span(nodes[i], low, is_free)
+            if start < end:
+                is_free[start - low : end - low] = False
+                is_gap[start - low + 1 : end - low] = False
+                placed[i] = start, end
+        for i, node in enumerate(nodes):
+            if i not in placed:
+                gap = self._gap(node, low, high, is_gap)
+                placed[i] = gap, gap
+        order = sorted(placed, key=lambda i: (placed[i][0], placed[i][0] < placed[i][1], i))
+        return [
+            _Placed(nodes[i], *placed[i], self.place(nodes[i].children, *placed[i])) for i in order
+        ]
+
+    def _span(self, node: Node, low: int, is_free: np.ndarray) -> tuple[int, int]:
+        """Returns the target words of an element; none if none is free."""
+        if not is_free.any():
+            return low, low
+        first, last = self._columns(node.start, node.end)
+        rows = self._sums[low : low + len(is_free)]
+        shares = np.where(is_free, rows[:, last] - rows[:, first] - _THRESHOLD, _TAKEN)  # [U']
+        best = int(shares.argmax())
+        if shares[best] <= 0:  # no word is the element's own: take the likeliest
+            return low + best, low + best + 1
+        sums = np.concatenate([[0.0], np.cumsum(shares)])
+        # The greatest sum of neighbours: from the least sum before each place.
+        gains = sums[1:] - np.minimum.accumulate(sums)[:-1]
+        end = int(gains.argmax()) + 1
+        start = int(sums[:end].argmin())
+        return low + start, low + end
+
+    def _gap(self, node: Node, low: int, high: int, is_gap: np.ndarray) -> int:
+        """Returns the number of the word before which a node without words of its own goes."""
+        before, after = self._columns(node.start, node.end)
+        rows = self._alignment[low:high]
+        columns = rows.shape[1]
+        scores = np.zeros(high - low + 1)
+        edge = 1.0  # what is at the start or end of a text mostly stays there
+        if before > 0:
+            scores[1:] += rows[:, before - 1]
+        else:
+            scores[0] += edge if low == 0 else 0.0
+        if after < columns:
+            scores[:-1] += rows[:, after]
+        else:
+            scores[-1] += edge if high == len(self._alignment) else 0.0
+        here = (before + after) / 2 / max(columns, 1)
+        there = np.arange(low, high + 1) / max(len(self._alignment), 1)
+        scores -= _NEARNESS * np.abs(there - here)
+        return low + int(np.where(is_gap, scores, _TAKEN).argmax())
+
+    def _columns(self, start: int, end: int) -> tuple[int, int]:
+        """Returns the first source word at or after `start`, and the first at or after `end`."""
+        first = int(np.searchsorted(self._ends, start, side="right"))
+        return first, max(first, int(np.searchsorted(self._starts, end, side="left")))
+
+
+class _Event(NamedTuple):
+    """What stands between two words: a tag or an atom."""
+
+    kind: str  # "open", "close" or "atom"
+    node: Node
+
+
+class _Writer:
+    """Writes target words and what is placed between them.
+
+    Args:
+        segment: says how to escape text, and where atoms have white space.
+        target: the translation.
+        units: its words.
+    """
+
+    def __init__(self, segment: Segment, target: str, units: Sequence[Unit]) -> None:
+        self._segment = segment
+        self._target = target
+        self._units = units
+        self._runs: list[list[_Event]] = [[] for _ in range(len(units) + 1)]
+
+    def write(self, placed: Sequence[_Placed]) -> str:
+        """Returns the text with its markup."""
+        self._collect(placed)
+        last = self._units[0].start if self._units else 0
+        parts = [self._target[:last]]
+        for number, run in enumerate(self._runs):
+            is_end = number == len(self._units)
+            start = len(self._target) if is_end else self._units[number].start
+            is_start = number == 0
+            space = "" if is_start or is_end else self._target[last:start]
+            parts += _run(run, space, is_start, is_end)
+            if not is_end:
+                last = self._units[number].end
+                parts.append(self._segment.escaped(self._target[start:last]))
+        return "".join([*parts, self._target[last:]])
+
+    def _collect(self, placed: Iterable[_Placed]) -> None:
+        """Notes for each gap what stands there, in order."""
+        for node, start, end, children in placed:
+            if node.is_atom:
+                self._runs[start].append(_Event("atom", node))
+                continue
+            self._runs[start].append(_Event("open", node))
+            self._collect(children)
+            self._runs[end].append(_Event("close", node))
+
+
+def _run(events: Sequence[_Event], space: str, is_start: bool, is_end: bool) -> list[str]:
+    """Returns the strings between two words, with white space at the right places.
+
+    Args:
+        events: what stands there.
+        space: the white space between the words.
+        is_start: whether no word comes before.
+        is_end: whether no word comes after.
+    """
+    places = _spaces_of_atoms(events)
+    if is_start or is_end:
+        places |= set(_spaces_in_elements(events)[:1])
+        places -= ({0} if is_start else set()) | ({len(events)} if is_end else set())
+    elif space and not places and not any(node.is_glued for _, node in events):
+        places = {_place_of_space(events)}
+    first = min(places, default=0)
+    parts = []
+    for i in range(len(events) + 1):
+        if i in places:
+            parts.append(space if space and i == first else " ")
+        if i < len(events):
+            kind, node = events[i]
+            parts.append(node.closing if kind == "close" else node.opening)
+    return parts
+
+
+def _spaces_of_atoms(events: Sequence[_Event]) -> set[int]:
+    """Returns before which events white space stands because atoms have it in the source.
+
+    It stands outside the tags around an atom.
+    """
+    places = set()
+    for i, (kind, node) in enumerate(events):
+        if kind != "atom":
+            continue
+        if node.space_before:
+            before = i
+            while before and events[before - 1].kind == "open":
+                before -= 1
+            places.add(before)
+        if node.space_after:
+            after = i + 1
+            while after < len(events) and events[after].kind == "close":
+                after += 1
+            places.add(after)
+    return places
+
+
+def _place_of_space(events: Sequence[_Event]) -> int:
+    """Returns before which event white space stands: outside elements, unless it was inside."""
+    closes = [i + 1 for i, event in enumerate(events) if event.kind == "close"]
+    return [*_spaces_in_elements(events), max(closes, default=0)][0]
+
+
+def _spaces_in_elements(events: Sequence[_Event]) -> list[int]:
+    """Returns before which events white space stands that is within elements in the source."""
+    ends = [i for i, (kind, node) in enumerate(events) if kind == "close" and node.space_after]
+    starts = [
+        i + 1 for i, (kind, node) in enumerate(events) if kind == "open" and node.space_before
+    ]
+    return [*ends[:1], *starts[-1:]]

@@ -1,0 +1,219 @@
+"""Parses a segment with markup: the text to translate, and a tree of what is put back."""
+
+import dataclasses
+import html
+from collections import Counter
+
+import regex
+
+from t2t_lite.markup.kinds import PLACEHOLDERS
+from t2t_lite.markup.tokens import Token, TokenKind, tokens_of
+
+_UNTRANSLATED = frozenset(["code", "kbd", "samp", "var"])
+_TRANSLATE_NO = regex.compile(r"""\btranslate\s*=\s*["']?no\b""", regex.IGNORECASE)
+_WORD = regex.compile(r"[\p{L}\p{N}]")
+_DEEPEST = 100  # elements that are nested more deeply are not translated
+_FIRST_UNSPACED = "\u2e80"  # from here on, scripts are written without spaces
+
+
+@dataclasses.dataclass
+class Node:
+    """An element with words in it, or an atom: a piece that is put back as it is.
+
+    Attributes:
+        opening: the start tag of an element; an atom's raw text.
+        closing: the end tag; "" for an atom.
+        start: where it begins in the text, in characters.
+        end: where it ends; an atom's `start`.
+        children: of an element.
+        is_atom: which of the two it is.
+        space_before: of an atom, whether white space precedes it; of an element, whether its text
+            begins with white space.
+        space_after: of an atom, whether white space follows it; of an element, whether its text
+            ends with white space.
+        is_glued: of an atom, whether it stands within what would be one word without it.
+    """
+
+    opening: str
+    closing: str
+    start: int
+    end: int
+    children: list["Node"] = dataclasses.field(default_factory=list)
+    is_atom: bool = False
+    space_before: bool = False
+    space_after: bool = False
+    is_glued: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Segment:
+    """A segment, parsed.
+
+    Attributes:
+        source: the segment as it is.
+        kind: of its markup.
+        text: what is translated; no piece of the markup is in it.
+        nodes: the elements and atoms, in order; their offsets are those of `text`.
+    """
+
+    source: str
+    kind: str
+    text: str
+    nodes: list[Node]
+
+    def escaped(self, text: str) -> str:
+        """Returns a text in which no character is taken for markup of this kind."""
+        return text if self.kind == PLACEHOLDERS else html.escape(text, quote=False)
+
+
+def parse(source: str, kind: str) -> Segment:
+    """Parses a segment, which may be malformed.
+
+    Atoms are the elements without a word (with all that is in them), elements that are not to be
+    translated (`translate="no"`, `code`, `kbd`, `samp`, `var`), void elements, comments, URLs and
+    placeholders, entities of no visible character, and tags without a partner. They are taken out
+    of the text: a model that reads a placeholder may change or drop it, but what it never read is
+    put back unchanged, once.
+
+    Args:
+        source: the segment.
+        kind: one of `kinds.KINDS`.
+    """
+    parser = _Parser(source, kind)
+    for token in tokens_of(source, kind):
+        parser.add(token)
+    return parser.finish()
+
+
+class _Open:
+    """An element whose end tag has not come.
+
+    Args:
+        token: its start tag.
+        at: the offset of that in the source.
+        start: the offset of what follows in the text.
+        space_before: whether white space precedes it.
+    """
+
+    def __init__(self, token: Token, at: int, start: int, space_before: bool) -> None:
+        self.token = token
+        self.at = at
+        self.start = start
+        self.space_before = space_before
+        self.children: list[Node] = []
+
+    @property
+    def is_translated(self) -> bool:
+        return self.token.name not in _UNTRANSLATED and not _TRANSLATE_NO.search(self.token.raw)
+
+
+class _Parser:
+    """Builds a segment token by token."""
+
+    def __init__(self, source: str, kind: str) -> None:
+        self._source = source
+        self._kind = kind
+        self._at = 0  # in the source
+        self._text = ""
+        self._root: list[Node] = []
+        self._open: list[_Open] = []
+        self._names: Counter[str] = Counter()  # of the open elements
+        self._took_out = False  # whether visible atoms stand between the text and what comes next
+        self._after_space = False  # whether the last text or atom ends with white space
+        self._pending: list[Node] = []  # atoms since the last text
+
+    def add(self, token: Token) -> None:
+        match token.kind:
+            case TokenKind.TEXT | TokenKind.ENTITY:
+                self._add_text(token.text)
+            case TokenKind.OPEN:
+                self._open.append(_Open(token, self._at, len(self._text), self._after_space))
+                self._names[token.name] += 1
+            case TokenKind.CLOSE:
+                self._close(token)
+            case _:
+                self._took_out |= token.kind != TokenKind.HIDDEN
+                self._add_atom(self._at, len(token.raw), self._after_space)
+        self._at += len(token.raw)
+
+    def finish(self) -> Segment:
+        while self._open:
+            self._abandon()
+        _note_spaces(self._root, self._text)
+        return Segment(self._source, self._kind, self._text, self._root)
+
+    @property
+    def _children(self) -> list[Node]:
+        return self._open[-1].children if self._open else self._root
+
+    def _add_text(self, text: str) -> None:
+        for node in self._pending[-1:]:
+            node.space_after = text[0].isspace()
+        self._after_space = text[-1].isspace()
+        before = self._text[-1:]
+        if before.isspace() and text[0] == " ":  # leave no two spaces
+            text = text[1:]
+        elif self._took_out and before and _joins(before, text[0]):
+            text = " " + text
+            for node in self._pending:
+                node.is_glued = True
+        self._pending = []
+        if text:
+            self._text += text
+            self._took_out = False
+
+    def _add_atom(self, at: int, size: int, space_before: bool) -> None:
+        """Adds a piece of the source."""
+        place = len(self._text)
+        raw = self._source[at : at + size]
+        node = Node(raw, "", place, place, is_atom=True, space_before=space_before)
+        self._children.append(node)
+        self._pending.append(node)
+        self._after_space = False
+
+    def _close(self, token: Token) -> None:
+        if not self._names[token.name]:
+            self._add_atom(self._at, len(token.raw), self._after_space)
+            return
+        while self._open[-1].token.name != token.name:
+            self._abandon()
+        element = self._pop()
+        start = element.start
+        is_element = element.is_translated and len(self._open) < _DEEPEST
+        if is_element and _WORD.search(self._text, start):
+            tags = (element.token.raw, token.raw)
+            self._children.append(Node(*tags, start, len(self._text), element.children))
+        else:
+            self._text = self._text[:start]
+            self._took_out = True
+            size = self._at + len(token.raw) - element.at
+            self._add_atom(element.at, size, element.space_before)
+
+    def _abandon(self) -> None:
+        """Makes an atom of a start tag without an end tag; what follows it leaves the element."""
+        element = self._pop()
+        node = Node(element.token.raw, "", element.start, element.start, is_atom=True)
+        node.space_before = element.space_before
+        self._children.append(node)
+        self._children.extend(element.children)
+
+    def _pop(self) -> _Open:
+        element = self._open.pop()
+        self._names[element.token.name] -= 1
+        return element
+
+
+def _joins(before: str, after: str) -> bool:
+    """Whether two characters side by side would be read as one word."""
+    return before.isalnum() and after.isalnum() and max(before, after) < _FIRST_UNSPACED
+
+
+def _note_spaces(nodes: list[Node], text: str) -> None:
+    """Notes for each element whether its text begins and ends with white space."""
+    for node in nodes:
+        if not node.is_atom:
+            edges = {child.start for child in node.children if child.is_atom}
+            inside = text[node.start : node.end]
+            node.space_before = inside[:1].isspace() and node.start not in edges
+            node.space_after = inside[-1:].isspace() and node.end not in edges
+            _note_spaces(node.children, text)

@@ -1,0 +1,133 @@
+r"""Cuts a segment into tags, protected pieces, entities and text, none of which is lost.
+
+The tokens joined are the segment, whatever it is. Python's html.parser cannot promise this: it
+drops such as `</>`, and what it makes of malformed tags differs between releases of Python.
+"""
+
+import enum
+import html
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import regex
+
+from t2t_lite.markup.kinds import HTML, PLACEHOLDERS, XML
+
+
+class TokenKind(enum.Enum):
+    """What a token is."""
+
+    TEXT = enum.auto()  # to translate
+    ENTITY = enum.auto()  # a character, written as an entity
+    OPEN = enum.auto()
+    CLOSE = enum.auto()
+    VOID = enum.auto()  # an element that has no end tag
+    HIDDEN = enum.auto()  # a comment, a declaration, a script...: nobody sees it
+    PROTECTED = enum.auto()  # a URL, a placeholder...
+
+
+class Token(NamedTuple):
+    """A part of a segment.
+
+    Attributes:
+        kind: what it is.
+        raw: its characters in the segment.
+        name: of a tag, in lower case in HTML.
+        text: what it reads, of `TEXT` and `ENTITY`.
+    """
+
+    kind: TokenKind
+    raw: str
+    name: str = ""
+    text: str = ""
+
+
+# HTML's elements without an end tag: https://html.spec.whatwg.org/#void-elements
+_VOID_ELEMENTS = frozenset(
+    {"area", "base", "br", "col", "embed", "hr", "img"}
+    | {"input", "link", "meta", "param", "source", "track", "wbr"}
+)
+
+# Braces, nested twice, as in ICU's {n, plural, one {# file} other {# files}}.
+_INNER = r"(?:[^{}]++|\{(?:[^{}]++|\{[^{}]*+\})*+\})*+"
+_PROTECTED = rf"""
+    (?:https?|ftp|file)://(?:(?!&(?:[lg]t|quot|apos);)[^\s<>"'`{{}}])*[^\s<>"'`{{}}.,;:!?)\]]
+  | (?<![\w.+\-])[\w.+\-]++@[\w\-]+(?:\.[\w\-]+)+
+  | `[^`\n]+`
+  | \{{\{{[^{{}}\n]*+\}}\}}
+  | [$%\#]?\{{\s*+[\w.$\[\]\-]*+\s*+(?:[,:!]{_INNER})?\}}
+  | \$\[\w+\]                                     # OpenOffice
+  | %\(\w+\)[-+\#0]*+[\d.]*+[a-zA-Z]              # Python
+  | (?<!\d)%(?:\d+\$)?[-+\#0]*+(?:\d++|\*)?(?:\.(?:\d++|\*))?    # printf
+    (?:hh?|ll?|[Lqjzt])?[diouxXeEfFgGcrsSpaA@]
+  | (?<!\d)%%
+  | %[A-Z][A-Z_]{{2,}}%?
+  | \p{{RI}}\p{{RI}}
+  | [0-9\#*]\uFE0F?\u20E3
+  | (?:\p{{Emoji_Presentation}}|\p{{Extended_Pictographic}}\uFE0F)[\p{{EMod}}\uFE0F]*
+    (?:\u200D\p{{Extended_Pictographic}}[\p{{EMod}}\uFE0F]*)*
+"""
+_ATTRIBUTES = r"""(?:[^<>"']++|"[^"]*+"|'[^']*+')*+"""
+_TAGS = rf"""
+    (?P<hidden><!--.*?--> | <!\[CDATA\[.*?\]\]> | <\?.*?\?> | <[!?][^<>]*+> | </> {{raw}})
+  | <(?P<close>/)?(?P<name>[A-Za-z_][^\s/<>"']*+)(?:{_ATTRIBUTES}|[^<>]*+)>
+  | (?P<entity>&(?:
+      \#[0-9]{{{{1,7}}}} | \#[xX][0-9a-fA-F]{{{{1,6}}}} | [A-Za-z][A-Za-z0-9]{{{{0,31}}}}
+    );)
+"""
+# The text of these elements has no tags.
+_RAW_TEXT = r"| <(?P<raw>script|style)(?=[\s>/])[^<>]*+>.*?</(?P=raw)\s*>"
+
+_FLAGS = regex.VERBOSE | regex.DOTALL | regex.V0
+_PLACEHOLDER = rf"(?P<protected>{_PROTECTED})"
+_PATTERNS = {
+    HTML: regex.compile(f"{_TAGS.format(raw=_RAW_TEXT)} | {_PLACEHOLDER}", _FLAGS),
+    XML: regex.compile(f"{_TAGS.format(raw='')} | {_PLACEHOLDER}", _FLAGS),
+    PLACEHOLDERS: regex.compile(_PLACEHOLDER, _FLAGS),
+}
+
+_XML_ENTITIES = frozenset(["&amp;", "&lt;", "&gt;", "&quot;", "&apos;"])
+_NO_BREAK_SPACES = "\u00a0\u202f"
+
+
+def tokens_of(segment: str, kind: str) -> Iterator[Token]:
+    """Yields the tokens of a segment in order; their `raw` joined is the segment.
+
+    Args:
+        segment: any text.
+        kind: one of `kinds.KINDS`.
+    """
+    end = 0
+    for match in _PATTERNS[kind].finditer(segment):
+        if match.start() > end:
+            text = segment[end : match.start()]
+            yield Token(TokenKind.TEXT, text, text=text)
+        yield _token(match.groupdict(), match[0], kind == XML)
+        end = match.end()
+    if end < len(segment):
+        yield Token(TokenKind.TEXT, segment[end:], text=segment[end:])
+
+
+def _token(groups: dict[str, str | None], raw: str, is_xml: bool) -> Token:
+    if groups["protected"] is not None:
+        return Token(TokenKind.PROTECTED, raw)
+    if groups["hidden"] is not None:
+        return Token(TokenKind.HIDDEN, raw)
+    if groups["entity"] is not None:
+        return _entity(raw, is_xml)
+    name = groups["name"] or ""
+    name = name if is_xml else name.lower()
+    if groups["close"]:
+        return Token(TokenKind.CLOSE, raw, name)
+    if raw.endswith("/>") or (not is_xml and name in _VOID_ELEMENTS):
+        return Token(TokenKind.VOID, raw, name)
+    return Token(TokenKind.OPEN, raw, name)
+
+
+def _entity(raw: str, is_xml: bool) -> Token:
+    """Returns the token of an entity: protected, if it is unknown or no visible character."""
+    is_known = not is_xml or raw.startswith("&#") or raw in _XML_ENTITIES
+    text = html.unescape(raw) if is_known else raw
+    if text == raw or not (text.isprintable() or text in _NO_BREAK_SPACES):
+        return Token(TokenKind.PROTECTED, raw)
+    return Token(TokenKind.ENTITY, raw, text=text)

@@ -1,0 +1,136 @@
+"""Markup through the decoder, by both engines: lines, n-best, files, resumed runs."""
+
+import html
+import json
+import re
+from collections import Counter
+
+import pytest
+
+import t2t_lite as t2t
+from support.copying import BytesAlone, bytes_decoder, copier
+from support.small_runs import noisy_run
+from t2t_lite import registry
+from t2t_lite.bin import t2t_decoder
+from t2t_lite.decoding import jobs
+from t2t_lite.decoding.config import CTRANSLATE2, ENGINES, DecoderConfig
+from t2t_lite.errors import UsageError
+from t2t_lite.markup.kinds import HTML
+
+_LINES = [
+    'A <b>cat</b> &amp; <a href="x">two <i>dogs</i></a>.',
+    "no markup",
+    "",
+    "<br>",
+    "{name} has %d files<br/>",
+    "<b>x " + "and a long line, " * 5 + "<i>which is split</i>.</b> 😀",
+]
+_PIECES = re.compile(r"<[^<>]*>|\{name\}|%d|😀")
+
+
+def _pieces(text: str) -> Counter[str]:
+    return Counter(_PIECES.findall(text))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    return t2t.open_run(noisy_run(folder, hidden_size=16, num_hidden_layers=1).folder)
+
+
+def _translator(run, engine: str, **settings):
+    if engine == CTRANSLATE2:
+        pytest.importorskip("ctranslate2")
+    return run.translator(engine=engine, beam_size=2, extra_length=3, **settings)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_outputs_have_the_markup_of_their_texts(run, engine):
+    translate = _translator(run, engine)
+    outputs = translate(_LINES, markup=HTML)
+    for line, output in zip(_LINES, outputs, strict=True):
+        assert _pieces(output) == _pieces(line)
+    assert outputs[1:4] == [html.escape(translate("no markup"), quote=False), "", "<br>"]
+    assert list(translate.stream(iter(_LINES), markup=HTML)) == outputs
+
+
+def test_the_text_is_translated_without_its_markup(run):
+    translate = _translator(run, "tensorflow")
+    marked = translate("A <b>cat</b> sleeps &lt;", markup=HTML)
+    plain = translate("A cat sleeps <")
+    assert re.sub("</?b>", "", marked) == html.escape(plain, quote=False)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_each_of_n_best_has_the_markup(run, engine):
+    found = _translator(run, engine)(_LINES, 2, markup=HTML)
+    for line, outputs in zip(_LINES, found, strict=True):
+        assert all(_pieces(output.text) == _pieces(line) for output in outputs)
+        assert bool(outputs) == bool(line)
+    assert found[0][0].attention.shape == (
+        len(found[0][0].tokens),
+        len(found[0][0].source_tokens),
+    )
+
+
+def _decode(run, tmp_path, name="out", **settings) -> list[str]:
+    source, target = tmp_path / "in.html", tmp_path / name
+    source.write_text("\n".join(_LINES) + "\n", encoding="utf-8")
+    config = DecoderConfig(
+        output_dir=str(run.folder),
+        decode_from_file=str(source),
+        decode_to_file=str(target),
+        decode_hparams="beam_size=2,extra_length=3,batch_size=1",
+        markup=HTML,
+        **settings,
+    )
+    jobs.run(config)
+    return target.read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_files_and_json(run, tmp_path, engine):
+    if engine == CTRANSLATE2:
+        pytest.importorskip("ctranslate2")
+    lines = _decode(run, tmp_path, engine=engine)
+    assert [_pieces(line) for line in lines] == [_pieces(line) for line in _LINES]
+    objects = [
+        json.loads(line)
+        for line in _decode(run, tmp_path, "json", output_format="json", engine=engine)
+    ]
+    assert [found["source"] for found in objects] == _LINES
+    texts = [found["hypotheses"][0]["text"] if found["hypotheses"] else "" for found in objects]
+    assert texts == lines
+
+
+def test_a_killed_run_resumes_with_the_same_tags(run, tmp_path, monkeypatch):
+    wanted = _decode(run, tmp_path)
+    append, appended = jobs.BatchJournal.append, []
+
+    def killed(self, record):
+        append(self, record)
+        appended.append(record)
+        if any(record.pieces for record in appended):  # a piece of the long line is done
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(jobs.BatchJournal, "append", killed)
+        with pytest.raises(KeyboardInterrupt):
+            _decode(run, tmp_path, "again")
+    assert _decode(run, tmp_path, "again") == wanted
+
+
+def test_kinds_and_models_are_checked(run):
+    translate = _translator(run, "tensorflow")
+    with pytest.raises(UsageError, match="expected html, xml, placeholders; did you mean"):
+        translate("x", markup="htm")
+    with pytest.raises(UsageError, match="no attention to a source"):
+        copier().check_markup(HTML)
+    model = registry.model("transformer")(registry.hparams("transformer_test"), None, 258)
+    with pytest.raises(UsageError, match="no problem of translation"):
+        bytes_decoder(model, BytesAlone()).check_markup(HTML)
+
+
+def test_the_flag_needs_lines(run):
+    with pytest.raises(SystemExit):
+        t2t_decoder.main([f"--output_dir={run.folder}", "--markup=html"])

@@ -1,0 +1,59 @@
+"""The text and the tree of a segment."""
+
+import pytest
+
+from t2t_lite.markup.kinds import HTML, PLACEHOLDERS, XML
+from t2t_lite.markup.segment import parse
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("Click <b>OK</b>.", "Click OK."),
+        ("AT&amp;T &lt;b&gt; caf&eacute; &#65;", "AT&T <b> café A"),
+        ("Visit https://example.org/ now.", "Visit now."),
+        ("a<br>b", "a b"),
+        ("H<sub>2</sub>O", "H2O"),
+        ("Type <code>a b</code> here", "Type here"),
+        ('<i translate="no">Das <b>Auto</b></i> drives', " drives"),
+        ("Say <b>😀</b> <i> </i>twice", "Say twice"),
+        ("foo <b> bar</b>", "foo bar"),
+        ("a <!-- b --> c", "a c"),
+    ],
+)
+def test_the_text_is_what_a_reader_sees(source, text):
+    assert parse(source, HTML).text == text
+
+
+def test_elements_nest():
+    (outer,) = parse("<a href='x'>one <b>two</b></a>", HTML).nodes
+    (inner,) = outer.children
+    assert (outer.opening, outer.closing, outer.start, outer.end) == ("<a href='x'>", "</a>", 0, 7)
+    assert (inner.opening, inner.start, inner.end) == ("<b>", 4, 7)
+
+
+def test_what_has_no_partner_is_an_atom():
+    nodes = parse("<b>one <i>two</b></i> </u>", HTML).nodes
+    assert [(node.opening, node.is_atom) for node in nodes] == [
+        ("<b>", False),
+        ("</i>", True),
+        ("</u>", True),
+    ]
+    assert [(child.opening, child.is_atom) for child in nodes[0].children] == [("<i>", True)]
+
+
+def test_names_have_a_case_in_xml_alone():
+    assert not parse("<B>x</b>", HTML).nodes[0].is_atom
+    assert all(node.is_atom for node in parse("<B>x</b>", XML).nodes)
+
+
+def test_placeholders_are_no_markup():
+    segment = parse("<b>{name}</b> &amp;", PLACEHOLDERS)
+    assert segment.text == "<b></b> &amp;"
+    assert segment.escaped("<&>") == "<&>"
+
+
+def test_deep_nesting_ends():
+    deep = "<b>" * 3000 + "word" + "</b>" * 3000
+    assert parse(deep, HTML).nodes
+    assert len(parse("<b>" * 3000 + "word", HTML).nodes) == 3000

@@ -1,0 +1,88 @@
+"""Cutting segments into tags, protected pieces and text."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from t2t_lite.markup.kinds import HTML, KINDS, PLACEHOLDERS, XML
+from t2t_lite.markup.tokens import TokenKind, tokens_of
+
+
+def _kinds(segment: str, kind: str = HTML) -> list[tuple[TokenKind, str]]:
+    return [(token.kind, token.raw) for token in tokens_of(segment, kind)]
+
+
+def test_tags_comments_entities_and_text():
+    assert _kinds("a <B class='x>y'>b</B ><br><!-- <i> -->&lt;&shy;</>") == [
+        (TokenKind.TEXT, "a "),
+        (TokenKind.OPEN, "<B class='x>y'>"),
+        (TokenKind.TEXT, "b"),
+        (TokenKind.CLOSE, "</B >"),
+        (TokenKind.VOID, "<br>"),
+        (TokenKind.HIDDEN, "<!-- <i> -->"),
+        (TokenKind.ENTITY, "&lt;"),
+        (TokenKind.PROTECTED, "&shy;"),
+        (TokenKind.HIDDEN, "</>"),
+    ]
+
+
+def test_xml_has_no_void_elements_and_five_entities():
+    assert _kinds("<br>&eacute;&amp;<x/><![CDATA[<b>]]>", XML) == [
+        (TokenKind.OPEN, "<br>"),
+        (TokenKind.PROTECTED, "&eacute;"),
+        (TokenKind.ENTITY, "&amp;"),
+        (TokenKind.VOID, "<x/>"),
+        (TokenKind.HIDDEN, "<![CDATA[<b>]]>"),
+    ]
+
+
+def test_the_text_of_a_script_is_hidden():
+    script = "<script>if (a < b) { c = '<b>'; }</script>"
+    assert _kinds(script) == [(TokenKind.HIDDEN, script)]
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "https://example.org/a?b=1&c=(2",
+        "jane.doe+x@mail.example.org",
+        "{name}",
+        "{0}",
+        "${user.name}",
+        "{{ count }}",
+        "{n, plural, one {# file} other {# files}}",
+        "{price:.2f}",
+        "%s",
+        "%1$d",
+        "%-5.2f",
+        "%(total)d",
+        "%%",
+        "%PRODUCTNAME",
+        "$[officename]",
+        "`rm -r x`",
+        "😀",
+        "👩\u200d👩\u200d👧",
+        "👍🏽",
+        "🇩🇪",
+        "1\ufe0f\u20e3",
+    ],
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_pieces_are_protected(piece, kind):
+    assert _kinds(f"see {piece}, too", kind) == [
+        (TokenKind.TEXT, "see "),
+        (TokenKind.PROTECTED, piece),
+        (TokenKind.TEXT, ", too"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["100% sure, 50%discount", "{see below, please}", "a < b > c", "x © y ™", "R&D; 5 & 6"]
+)
+def test_text_is_text(text):
+    assert _kinds(text, PLACEHOLDERS) == [(TokenKind.TEXT, text)]
+
+
+@given(st.text(alphabet="<>/&;!-?'\"= abr{}%$#x1@.:`\n", max_size=40), st.sampled_from(KINDS))
+def test_nothing_is_lost(segment, kind):
+    assert "".join(token.raw for token in tokens_of(segment, kind)) == segment
