@@ -97,6 +97,7 @@ def test_t2ts_search_defaults():
         "return_beams": False,
         "write_beam_scores": False,
         "xla_compile": False,
+        "shortlist": "",
         "search": "",
         "max_input_size": -1,
         "source_language": "",
