@@ -189,10 +189,9 @@ def _check_mutants(fragments: list[str], count: int) -> None:
         # Words alone: characters such as "{" might make pieces that are new.
         target = " ".join(word for word in words if word.isalnum())
         found = place(segment, target)
-        wanted = Counter(_pieces(source, kind))
-        assert not wanted - Counter(_pieces(found, kind)), (source, found)
-        for piece in wanted:
-            assert found.count(piece) <= source.count(piece), (source, found)
+        # As text: beside other words, half of a mutant's piece may no longer be read as one.
+        for piece, wanted in Counter(_pieces(source, kind)).items():
+            assert wanted <= found.count(piece) <= source.count(piece), (source, found)
 
 
 def test_mutants_lose_nothing():
