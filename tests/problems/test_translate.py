@@ -223,7 +223,8 @@ def test_a_name_keeps_its_meaning(name):
 
 def test_every_problem_is_pinned():
     languages = tuple(f"translate_{pair}_" for pair in UPSTREAM)
-    assert {n for n in registry.list_problems() if n.startswith(languages)} == MEANINGS.keys()
+    names = {n for n in registry.list_problems() if n.startswith(languages)}
+    assert {name for name in names if "_libreoffice" not in name} == MEANINGS.keys()
 
 
 @pytest.mark.parametrize("name", MEANINGS)
