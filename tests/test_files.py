@@ -163,7 +163,9 @@ def run(tmp_path, monkeypatch) -> run_folder.RunFolder:
     opened = run_folder.RunFolder(folder, "model", "set", None, problem, {})
     monkeypatch.setattr(run_folder.RunFolder, "refuse_other_vocabulary", lambda *_: None)
     engine = types.SimpleNamespace(kind="another")
-    decoder = types.SimpleNamespace(hparams=DecodeHParams(), problem=problem, engine=engine)
+    decoder = types.SimpleNamespace(
+        hparams=DecodeHParams(), problem=problem, engine=engine, check_markup=lambda kind: None
+    )
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "model.ckpt-9.index").write_text("of no run folder")

@@ -5,6 +5,7 @@ can end only among the beam_size likeliest continuations, not among twice as man
 are ranked by our penalties, and scored as ours are.
 """
 
+import functools
 import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ import numpy as np
 
 from t2t_lite.decoding.config import CTRANSLATE2
 from t2t_lite.decoding.divergence import DivergedError, require_numbers, require_outputs
-from t2t_lite.decoding.engine import Engine, Target, Worker
+from t2t_lite.decoding.engine import Engine, Target, Worker, mapped
 from t2t_lite.decoding.hypotheses import Source
 from t2t_lite.decoding.kept_export import KeptExport
 from t2t_lite.errors import UsageError
@@ -122,9 +123,9 @@ class CTranslate2Engine(Engine):
     def map(
         self, work: Callable[[Worker, _Batch], _Result], batches: Sequence[_Batch]
     ) -> Iterator[tuple[int, _Result]]:
-        """Calls `work` for one batch after the other: each occupies all cores."""
-        for index, batch in enumerate(batches):
-            yield index, work(self._worker, batch)
+        """Calls `work` for as many batches at a time as CTranslate2 has translators."""
+        on_worker = functools.partial(work, self._worker)
+        yield from mapped(on_worker, batches, self._translator.num_translators)
 
     def diverged(self, source: Source, place: str) -> DivergedError:
         """Returns the error for a source: the exported weights are finite, but too large."""

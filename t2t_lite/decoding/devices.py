@@ -5,11 +5,11 @@ import functools
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any, Generic, TypeVar
 
 import tensorflow as tf
 
+from t2t_lite.decoding.engine import mapped
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.models.copies import copy_weights, empty_copy
 from t2t_lite.models.seq2seq import Seq2Seq
@@ -96,13 +96,7 @@ class Replicas(Generic[_Compiled]):
             finally:
                 free.put(replica)
 
-        with ThreadPoolExecutor(max(1, len(replicas))) as threads:
-            try:
-                futures = {threads.submit(on_next_free, b): i for i, b in enumerate(batches)}
-                for future in as_completed(futures):
-                    yield futures[future], future.result()
-            finally:
-                threads.shutdown(cancel_futures=True)  # after a failure, start no other
+        yield from mapped(on_next_free, batches, len(replicas))
 
     def _first(self, count: int) -> list["_Replica[_Compiled]"]:
         """Returns the first `count` replicas, with the models' current weights."""

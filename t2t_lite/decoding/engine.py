@@ -5,6 +5,7 @@ what `Engine` and `Worker` say.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
@@ -91,3 +92,19 @@ class Engine(Protocol):
 
     def diverged(self, source: Source, place: str) -> DivergedError:
         """Returns the error for a source, called `place`, for which a model outputs NaN."""
+
+
+def mapped(
+    work: Callable[[_Batch], _Result], batches: Sequence[_Batch], threads: int
+) -> Iterator[tuple[int, _Result]]:
+    """Calls `work` for every batch, for so many at a time; yields each index and result when done.
+
+    After a failure, or if nobody asks for more, no other batch begins.
+    """
+    with ThreadPoolExecutor(max(1, threads)) as pool:
+        try:
+            futures = {pool.submit(work, batch): i for i, batch in enumerate(batches)}
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        finally:
+            pool.shutdown(cancel_futures=True)

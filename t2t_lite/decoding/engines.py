@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+# Batches that CTranslate2 decodes at a time on a CPU, if there are as many cores: its products are
+# too small to occupy many cores. Each takes memory.
+_TRANSLATORS = 4
+
 
 class Opened(NamedTuple):
     """An engine, and the models that it decodes with."""
@@ -66,6 +70,7 @@ def open_ctranslate2(
     compute_type: str = FLOAT32,
     parts: "Sequence[SearchPart]" = (),
     with_scores: bool = True,
+    has_many_lines: bool = False,
 ) -> Opened:
     """Loads the export of a model for CTranslate2, which is made if the run folder lacks it.
 
@@ -76,6 +81,7 @@ def open_ctranslate2(
         compute_type: one of `config.COMPUTE_TYPES`.
         parts: must be empty.
         with_scores: see `CTranslate2Engine`.
+        has_many_lines: whether the cores share the batches, rather than each batch's products.
 
     Raises:
         UserError: CTranslate2 is missing, cannot hold the model, or lacks the type here.
@@ -101,8 +107,14 @@ def open_ctranslate2(
     path, encoders = hparams.shortlist, trained[0].run.encoders
     shortlist = Shortlist.read(path, encoders) if path else None
     with kept_export(trained[0], kind, shortlist) as (export, found):
+        many = has_many_lines and device == "cpu"
+        translators = min(_TRANSLATORS, processor.cores()) if many else 1
         translator = ctranslate2.Translator(
-            str(export.folder), device, compute_type=kind, intra_threads=processor.cores()
+            str(export.folder),
+            device,
+            compute_type=kind,
+            inter_threads=translators,
+            intra_threads=processor.cores() // translators,
         )
     log.info("decoding with CTranslate2 in %s: %s", kind, found.checkpoint)
     run, name = found.run, pathlib.Path(found.checkpoint).name

@@ -57,7 +57,12 @@ def load_decoder(
     if config.engine == CTRANSLATE2:
         shows_scores = with_details or hparams.return_beams or hparams.write_beam_scores
         opened = open_ctranslate2(
-            trained, hparams, config.worker_gpu, config.compute_type, with_scores=shows_scores
+            trained,
+            hparams,
+            config.worker_gpu,
+            config.compute_type,
+            with_scores=shows_scores,
+            has_many_lines=not config.decode_interactive,
         )
     else:
         from t2t_lite.decoding.devices import decoding_devices  # loads TensorFlow

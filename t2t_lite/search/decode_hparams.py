@@ -114,7 +114,7 @@ class DecodeHParams(HParams):
         "", "The target's language, if a model knows several; empty: its default."
     )
     shortlist: str = setting(
-        "", "File of t2t-shortlist; outputs consist of the words that it has for each source."
+        "", "File of t2t-shortlist: outputs consist of its words for each source."
     )
     search: str = setting(
         "", "Registered constraints, penalty and sampler of your own, joined by +."
