@@ -11,6 +11,7 @@ from support.imported_runs import LANGUAGES, imported_run
 from support.instructions import error_of_8_bits
 from support.rounding import assert_close
 from support.terms import log_prob_terms
+from t2t_lite import processor
 from t2t_lite.alignment.shortlist import Shortlist
 from t2t_lite.decoding import jobs
 from t2t_lite.decoding.config import CTRANSLATE2, DecoderConfig
@@ -211,6 +212,22 @@ def test_an_ensemble_is_refused(run):
     trained = [TrainedModel(run, "")] * 2
     with pytest.raises(UsageError, match=r"one model, not with 2; use --engine=tensorflow"):
         open_ctranslate2(trained, DecodeHParams())
+
+
+@pytest.mark.parametrize("cores", [1, 2, 3, 8])
+def test_the_cores_share_the_batches_of_a_file(run, monkeypatch, cores):
+    """A single line, of a person who waits, gets all of them."""
+    monkeypatch.setattr(processor, "cores", lambda: cores)
+    hparams = DecodeHParams.of(run.problem, f"{SEARCH},batch_size=1")
+    outputs = []
+    for has_many_lines in (True, False):
+        opened = open_ctranslate2([TrainedModel(run, "")], hparams, has_many_lines=has_many_lines)
+        translator = opened.engine._translator
+        assert translator.num_translators == (min(4, cores) if has_many_lines else 1)
+        decoder = Decoder(opened.engine, run.problem)
+        outputs.append(decoder.decode(decoder.text.encode(LINES * 5)))
+    ids = [[[h.ids for h in beams] for beams in found] for found in outputs]
+    assert ids[0] == ids[1]
 
 
 def test_a_type_that_is_not_to_be_had_is_refused_with_those_that_are(run):

@@ -1,0 +1,50 @@
+"""Batches that several threads work on at a time."""
+
+import threading
+import time
+
+import pytest
+
+from t2t_lite.decoding.engine import mapped
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_every_batch_is_worked_on_once_by_so_many_at_a_time(threads):
+    together = threading.Barrier(threads)
+
+    def work(batch: int) -> int:
+        together.wait(timeout=60)  # fails unless so many are at work
+        return batch * batch
+
+    batches = [*range(4, 4 + 2 * threads)]
+    assert sorted(mapped(work, batches, threads)) == [(i, n * n) for i, n in enumerate(batches)]
+
+
+def test_no_batch_is_begun_after_a_failure():
+    begun = []
+
+    def work(batch: int) -> int:
+        begun.append(batch)
+        time.sleep(0.01)  # 10 s for all
+        return 1 // batch
+
+    with pytest.raises(ZeroDivisionError):
+        list(mapped(work, [2, 1, 0, *range(1, 1000)], threads=1))
+    assert len(begun) < 1000
+
+
+def test_nothing_is_begun_once_nobody_asks():
+    begun = []
+
+    def work(batch: int) -> None:
+        begun.append(batch)
+        time.sleep(0.01)
+
+    results = mapped(work, range(1000), threads=1)
+    next(results)
+    results.close()
+    assert len(begun) < 1000
+
+
+def test_no_batches_are_no_work():
+    assert list(mapped(pytest.fail, [], threads=0)) == []
