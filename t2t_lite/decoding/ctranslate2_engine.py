@@ -41,7 +41,8 @@ REFUSED = {
     "xla_compile": (False, "XLA compiles TensorFlow's programs"),
 }
 
-# Subwords of the sources that it decodes together; more do not make it faster.
+# Subwords of the sources that it decodes at a time, by all translators; more take memory, but do not
+# make it faster.
 _BATCH_SUBWORDS = 1024
 
 # Least attention to a source position, as in `search/penalties.py`: log 0 outweighs all else.
@@ -296,7 +297,8 @@ class CTranslate2Worker(Worker):
     def _batching(self) -> dict[str, Any]:
         if self._hparams.batch_size:
             return {"max_batch_size": self._hparams.batch_size, "batch_type": "examples"}
-        return {"max_batch_size": _BATCH_SUBWORDS, "batch_type": "tokens"}
+        size = _BATCH_SUBWORDS // self._translator.num_translators
+        return {"max_batch_size": size, "batch_type": "tokens"}
 
 
 def _has_ended(target: Target) -> bool:
