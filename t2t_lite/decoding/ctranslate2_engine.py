@@ -41,8 +41,7 @@ REFUSED = {
     "xla_compile": (False, "XLA compiles TensorFlow's programs"),
 }
 
-# Subwords of the sources that it decodes at a time, by all translators; more take memory, but do not
-# make it faster.
+# Subwords of the sources that all translators decode at a time; more take memory, not less time.
 _BATCH_SUBWORDS = 1024
 
 # Least attention to a source position, as in `search/penalties.py`: log 0 outweighs all else.
