@@ -19,6 +19,10 @@ def args(tmp_path, monkeypatch):
         calls.append(module)
         if module == "t2t_trainer":
             flags["output_dir"].mkdir(parents=True)
+        if module == "t2t_distill":
+            flags["output_problem_dir"].mkdir(exist_ok=True)
+            for side in ("inputs", "targets"):
+                (flags["output_problem_dir"] / f"{side}.train.txt").write_text(f"{DISTILLED}\n")
         if module == "t2t_shortlist":
             flags["shortlist"].touch()
         if module == "t2t_exporter":
@@ -63,6 +67,7 @@ def args(tmp_path, monkeypatch):
 
 
 SPLITS = ("train", "dev", "test")
+DISTILLED = "As the teacher says it."
 
 
 def test_the_table_has_a_row_for_each_step(args, tmp_path):
@@ -72,6 +77,8 @@ def test_the_table_has_a_row_for_each_step(args, tmp_path):
     assert lines[2] == "| teacher, TensorFlow | 30 | 1.0 | 12.3 | 12.3 | 0.1 |"
     assert lines[-1] == "| greedy search | 120 | 4.0 | 12.3 | 12.3 | 0.1 |"
     assert len((tmp_path / "text/human/inputs.train.txt").read_text().splitlines()) == 7
+    both = (tmp_path / "text/both/inputs.train.txt").read_text().splitlines()
+    assert len(both) == 8 and both[-1] == DISTILLED
     assert args.calls.count("t2t_trainer") == len(students.MODELS)
 
 
