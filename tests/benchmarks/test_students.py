@@ -78,7 +78,8 @@ def test_the_table_has_a_row_for_each_step(args, tmp_path):
     assert lines[-1] == "| greedy search | 120 | 4.0 | 12.3 | 12.3 | 0.1 |"
     assert len((tmp_path / "text/human/inputs.train.txt").read_text().splitlines()) == 7
     both = (tmp_path / "text/both/inputs.train.txt").read_text().splitlines()
-    assert len(both) == 8 and both[-1] == DISTILLED
+    assert len(both) == 8
+    assert both[-1] == DISTILLED
     assert args.calls.count("t2t_trainer") == len(students.MODELS)
 
 
