@@ -170,6 +170,7 @@ def test_xla_changes_nothing():
     np.testing.assert_array_equal(found.ids, expected.ids)
 
 
+@pytest.mark.bfloat16
 def test_bfloat16_decodes_with_a_list():
     found = greedy_search(make_model(dtype="bfloat16"), shortlist=make_list())(INPUTS, 8)
     assert used(found.ids[0]) <= permitted(INPUTS[0].tolist())
