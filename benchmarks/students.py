@@ -12,7 +12,7 @@ text to text, in a process on one core, as with `taskset`. A table in Markdown h
 sources a second, BLEU of both tests, and the megabytes of each export for CTranslate2. Each row
 from the fourth on changes one thing in the row before.
 
-The teacher of an hour is weak: its pairs alone make a student worse than human pairs do.
+The teacher of an hour is weak, so its pairs stand beside the human ones.
 
 Training is limited by time; the figures in docs/ took 50 minutes for the teacher and 12 minutes for
 each student, on two cores. Steps whose output exists are skipped, so that a killed command resumes

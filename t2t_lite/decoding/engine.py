@@ -97,9 +97,9 @@ class Engine(Protocol):
 def mapped(
     work: Callable[[_Batch], _Result], batches: Sequence[_Batch], threads: int
 ) -> Iterator[tuple[int, _Result]]:
-    """Calls `work` for every batch, for so many at a time; yields each index and result when done.
+    """Calls `work` for all batches in threads; yields each batch's index and result when done.
 
-    After a failure, or if nobody asks for more, no other batch begins.
+    After a failure, or if the caller stops iterating, no other batch begins.
     """
     with ThreadPoolExecutor(max(1, threads)) as pool:
         try:
