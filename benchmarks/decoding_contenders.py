@@ -36,14 +36,18 @@ def our_hparams(work: Work, *more: str) -> str:
 
 
 def our_decoder(work: Work, *more: str, **engine: str):
-    """Opens the run folder."""
-    from t2t_lite.decoding.decoder import Decoder
-    from t2t_lite.runs import run_folder
-    from t2t_lite.search.decode_hparams import DecodeHParams
+    """Opens the run folder as t2t-decoder does: for a file, or for one line."""
+    from t2t_lite.decoding.config import DecoderConfig
+    from t2t_lite.decoding.loading import find_models, load_decoder
 
-    run = run_folder.RunFolder.open(str(work.run_dir))
-    hparams = DecodeHParams.of(run.problem, our_hparams(work, *more))
-    return Decoder.from_run(run, hparams=hparams, **engine)
+    config = DecoderConfig(
+        output_dir=str(work.run_dir),
+        decode_hparams=our_hparams(work, *more),
+        decode_interactive=len(work.lines) == 1,
+        **engine,
+    )
+    decoder, _ = load_decoder(config, find_models(config))
+    return decoder
 
 
 class CTranslate2:
@@ -55,9 +59,10 @@ class CTranslate2:
     Args:
         work: the model, and the settings of the search.
         quantization: how weights are stored and multiplied.
+        translators: how many batches it decodes at a time; they share the cores.
     """
 
-    def __init__(self, work: Work, quantization: str) -> None:
+    def __init__(self, work: Work, quantization: str, translators: int = 1) -> None:
         import ctranslate2
         import sentencepiece
 
@@ -67,8 +72,8 @@ class CTranslate2:
             str(work.exported / quantization),
             device="auto",
             compute_type=quantization,
-            inter_threads=1,
-            intra_threads=THREADS,
+            inter_threads=translators,
+            intra_threads=THREADS // translators,
         )
 
     def encode(self, lines: Sequence[str]) -> list[list[str]]:
@@ -94,8 +99,8 @@ class CTranslate2:
 
 
 def prepare_ctranslate2(quantization: str, work: Work) -> pairing.Step:
-    """CTranslate2, from text to text."""
-    peer = CTranslate2(work, quantization)
+    """CTranslate2, from text to text; the cores share the batches of a file, which is its best."""
+    peer = CTranslate2(work, quantization, min(4, THREADS) if len(work.lines) > 1 else 1)
     sources = peer.encode(work.lines)
     _require_lengths(list(map(len, sources)), list(map(len, peer.search(sources))))
     return lambda: _discard(peer.translate(work.lines))

@@ -84,8 +84,10 @@ def _check_files(args: types.SimpleNamespace) -> None:
                     f"--{name} cannot be used with --decode_from_file=-, which writes to standard "
                     "output; name a file"
                 )
-    if args.markup and (args.score_file or not (args.decode_from_file or args.decode_interactive)):
-        raise UsageError("--markup needs --decode_from_file or --decode_interactive")
+    for name in ("markup", "terms", "forbid"):
+        translates_lines = args.decode_from_file or args.decode_interactive
+        if getattr(args, name) and (args.score_file or not translates_lines):
+            raise UsageError(f"--{name} needs --decode_from_file or --decode_interactive")
     if args.score_file:
         COMMAND.require(args, "decode_to_file")
 

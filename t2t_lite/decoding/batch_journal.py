@@ -189,7 +189,7 @@ def _checksum(text: bytes) -> str:
 
 
 def _fields(hypothesis: Hypothesis) -> list[Any]:
-    output, ids, score, details = hypothesis
+    output, ids, score, details = hypothesis[:4]  # terms belong to whole lines
     if details is None:
         return [output, ids, score, None]
     attention = None if details.attention is None else details.attention.tolist()

@@ -6,6 +6,7 @@ from t2t_lite.data.problem import SPLITS
 from t2t_lite.markup import kinds
 from t2t_lite.runs.config import CHECKPOINT_HELP, OUTPUT_HELP
 from t2t_lite.settings import Config, setting
+from t2t_lite.terms.term_list import FORBID_HELP, TERMS_HELP
 
 TENSORFLOW, CTRANSLATE2 = ENGINES = ("tensorflow", "ctranslate2")
 ENGINE_HELP = (
@@ -93,6 +94,8 @@ class DecoderConfig(Config):
         choices=("split", "truncate"),
     )
     markup: str = setting("", kinds.HELP, choices=kinds.CHOICES)
+    terms: str = setting("", TERMS_HELP, path=True)
+    forbid: str = setting("", FORBID_HELP, path=True)
     decode_to_file: str = setting(
         "",
         "File for the outputs, in the order of the inputs (default: named after the input).",

@@ -41,7 +41,7 @@ REFUSED = {
     "xla_compile": (False, "XLA compiles TensorFlow's programs"),
 }
 
-# Subwords of the sources that all translators decode at a time; more take memory, not less time.
+# Subwords of the sources that a translator decodes at a time; more take memory, not less time.
 _BATCH_SUBWORDS = 1024
 
 # Least attention to a source position, as in `search/penalties.py`: log 0 outweighs all else.
@@ -296,8 +296,7 @@ class CTranslate2Worker(Worker):
     def _batching(self) -> dict[str, Any]:
         if self._hparams.batch_size:
             return {"max_batch_size": self._hparams.batch_size, "batch_type": "examples"}
-        size = _BATCH_SUBWORDS // self._translator.num_translators
-        return {"max_batch_size": size, "batch_type": "tokens"}
+        return {"max_batch_size": _BATCH_SUBWORDS, "batch_type": "tokens"}
 
 
 def _has_ended(target: Target) -> bool:

@@ -12,13 +12,14 @@ from t2t_lite.decoding.config import CTRANSLATE2, FLOAT32, TENSORFLOW
 from t2t_lite.decoding.divergence import NoOutputError, NotANumberError, NothingPermittedError
 from t2t_lite.decoding.engine import Engine, Target, Worker
 from t2t_lite.decoding.engines import open_ctranslate2, open_tensorflow
-from t2t_lite.decoding.hypotheses import Details, Hypothesis, Source, with_markup
+from t2t_lite.decoding.hypotheses import Details, Hypothesis, Source, with_markup, with_terms
 from t2t_lite.decoding.long_lines import NO_BATCHES, BatchResult, HypothesesByIndex, PieceJoiner
 from t2t_lite.decoding.text_codec import TextCodec
 from t2t_lite.decoding.trained_model import TrainedModel
 from t2t_lite.errors import UsageError
 from t2t_lite.markup.kinds import check_kind
 from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.terms.term_list import TermList
 from t2t_lite.text.text_encoder import EOS_ID
 
 if TYPE_CHECKING:
@@ -150,6 +151,30 @@ class Decoder:
                 "go; leave markup out"
             )
 
+    def check_terms(self, terms: TermList | None) -> None:
+        """Checks that outputs can be made to meet terms; without any, all is well.
+
+        Raises:
+            UsageError: the problem is not one of translating text, or the engine or the search has
+                no counterpart.
+        """
+        if not terms:
+            return
+        refused = {
+            f"problem {self.problem.name} translates no text line by line": not (
+                self.problem.has_inputs and self.problem.can_split_sources
+            ),
+            f"--engine={CTRANSLATE2} has no search for them; use --engine={TENSORFLOW}": (
+                self.engine.kind != TENSORFLOW
+            ),
+            "sampling draws outputs, and does not search for them; leave out "
+            "sampling_method=random": self.hparams.sampling_method == "random",
+            "a short list may lack their words; leave it out": bool(self.hparams.shortlist),
+        }
+        for reason, applies in refused.items():
+            if applies:
+                raise UsageError(f"terms and forbidden words: {reason}")
+
     def decode(
         self,
         sources: Sequence[Source],
@@ -227,6 +252,7 @@ class Decoder:
 
     def _finished(self, source: Source, hypotheses: list[Hypothesis]) -> list[Hypothesis]:
         """Returns the hypotheses of a whole source as they are shown."""
+        hypotheses = with_terms(source, hypotheses)
         if source.segment is None:
             return hypotheses
         marked = with_markup(source, hypotheses if self.hparams.return_beams else hypotheses[:1])

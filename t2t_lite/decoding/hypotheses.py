@@ -8,6 +8,7 @@ import numpy as np
 from t2t_lite.data.problem import Output
 from t2t_lite.markup.placement import place
 from t2t_lite.markup.segment import Segment
+from t2t_lite.terms.term_list import TermList, TermUse, uses
 from t2t_lite.text.languages import ANY, Languages
 
 # 2^32 over the golden ratio: its multiples are far apart, so that no piece meets another line.
@@ -25,6 +26,7 @@ class Source(NamedTuple):
     languages: Languages = ANY  # where they differ from the decoder's
     start: Sequence[int] = ()  # how the target of every piece begins, unseen: with its language
     segment: Segment | None = None  # the line with its markup, which `text` is without
+    terms: TermList | None = None  # what outputs must and must not contain
 
     @property
     def shown(self) -> str:
@@ -55,6 +57,15 @@ class Hypothesis(NamedTuple):
     ids: list[int]  # without EOS, the token of a language, and a language model's prompt
     score: float  # log-probability over the length penalty
     details: Details | None = None  # if the decoder was asked for them
+    terms: Sequence[TermUse] = ()  # what it made of the terms that its source asks for
+
+
+def with_terms(source: Source, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
+    """Returns the hypotheses of a whole source with what each made of its terms."""
+    wanted = source.terms.wanted(source.text) if source.terms else ()
+    if not wanted:
+        return list(hypotheses)
+    return [h._replace(terms=uses(wanted, h.output.text)) for h in hypotheses]
 
 
 def with_markup(source: Source, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:

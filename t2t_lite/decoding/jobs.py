@@ -47,6 +47,7 @@ from t2t_lite.metrics.by_name import (
 from t2t_lite.progress import progress
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.terms.term_list import TermList
 from t2t_lite.text.text_files import iterate_lines
 from t2t_lite.version import __version__
 
@@ -62,6 +63,7 @@ def run(config: DecoderConfig) -> None:
     start = time.monotonic()
     decoder, trained = load_decoder(config, find_models(config))
     decoder.check_markup(config.markup)
+    decoder.check_terms(terms_of(config))
     if line := faster_engine(decoder.engine):
         log.info("%s", line)
     if config.decode_interactive:
@@ -77,6 +79,15 @@ def run(config: DecoderConfig) -> None:
         _decode_split(decoder, trained, config, start)
 
 
+def terms_of(config: DecoderConfig) -> TermList | None:
+    """Returns the terms and forbidden words of the flags; None: there are none.
+
+    Raises:
+        DataError: a file is not as expected.
+    """
+    return TermList.read(config.terms, config.forbid) or None
+
+
 def _decode_typed(decoder: Decoder, config: DecoderConfig) -> None:
     """Decodes standard input line by line, until its end or a line "q".
 
@@ -88,6 +99,7 @@ def _decode_typed(decoder: Decoder, config: DecoderConfig) -> None:
         sys.stdin.reconfigure(errors="replace")  # invalid UTF-8 should not end the session
     format_line = output_formatter(config.output_format, decoder.hparams)
     in_lines = decoder.hparams.return_beams and config.output_format == "text"
+    terms = terms_of(config)
     for number in itertools.count(1):
         try:
             line = input("> ").strip()
@@ -96,7 +108,7 @@ def _decode_typed(decoder: Decoder, config: DecoderConfig) -> None:
         if line == "q":
             break
         try:
-            (source,) = decoder.text.encode([line], first=number, markup=config.markup)
+            (source,) = decoder.text.encode([line], first=number, markup=config.markup, terms=terms)
         except DataError as error:
             log.warning("%s", error)
             continue
@@ -175,6 +187,7 @@ class _LineDecoder:
         self.lines = InputLines(config, problem.has_inputs, problem.has_labels)
         self._decoder = decoder
         self._markup = config.markup
+        self._terms = terms_of(config)
         self._start = start
         self._find = self._score if config.score_file else self._decode
         self._format = (
@@ -203,7 +216,11 @@ class _LineDecoder:
                     known = start.known if first == start.window else NO_BATCHES
                     lines = [line.source for line in window]
                     sources = self._decoder.text.encode(
-                        lines, self.lines.name, first=first + 1, markup=self._markup
+                        lines,
+                        self.lines.name,
+                        first=first + 1,
+                        markup=self._markup,
+                        terms=self._terms,
                     )
                     batches = self._find(sources, window, known)
                     yield recorder.records(batches, sources, advance, first)
@@ -331,6 +348,7 @@ def _origin(
         "shortlist": files.digest(path) if (path := decoder.hparams.shortlist) else "",
         "long_input": config.long_input,
         "markup": config.markup,
+        "terms": [files.digest(path) if path else "" for path in (config.terms, config.forbid)],
         "output_format": config.output_format,
         "engine": decoder.engine.kind,
     }

@@ -60,7 +60,12 @@ def _json(source: Source, hypotheses: Sequence[Hypothesis]) -> str:
 
 
 def _entry(hypothesis: Hypothesis) -> dict[str, Any]:
-    entry = {"text": hypothesis.output.text, "score": round(hypothesis.score, _DIGITS)}
+    entry: dict[str, Any] = {
+        "text": hypothesis.output.text,
+        "score": round(hypothesis.score, _DIGITS),
+    }
+    if hypothesis.terms:
+        entry["terms"] = [{**use.wanted._asdict(), "met": use.met} for use in hypothesis.terms]
     details = hypothesis.details
     if details is None:
         return entry

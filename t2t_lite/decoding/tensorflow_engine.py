@@ -14,13 +14,15 @@ from t2t_lite.decoding.divergence_cause import diverged
 from t2t_lite.decoding.engine import Engine, Target, Worker
 from t2t_lite.decoding.hypotheses import Source
 from t2t_lite.decoding.scoring import score, score_with_attention, total_score
+from t2t_lite.decoding.term_guide import TermGuide
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.search.ensemble import Ensemble
-from t2t_lite.search.factory import make_search
+from t2t_lite.search.factory import make_search, make_term_search
 from t2t_lite.search.parts import DEAD, SearchPart
 from t2t_lite.search.penalties import NO_PENALTY
+from t2t_lite.search.search_loop import SearchLoop
 from t2t_lite.text.languages import speaking
 from t2t_lite.text.text_encoder import EOS_ID, TextEncoder
 
@@ -137,6 +139,14 @@ class TensorFlowWorker(Worker):
         model = models[0] if len(models) == 1 else Ensemble(models)
         self._vocab_size = models[0].targets_vocab_size
         self._search = make_search(model, encoders, hparams, parts)
+        self._guide = TermGuide(
+            encoders["targets"],
+            hparams,
+            lambda kinds, beam_size: make_term_search(
+                model, encoders, hparams, parts, kinds, beam_size
+            ),
+            self._found,
+        )
         # A language model's score is a log-probability: perplexities are computed from it.
         penalty = self._search.penalty if models[0].takes_inputs else NO_PENALTY
         self._scores = _compile(lambda features: (total_score(model, features, penalty),))
@@ -153,15 +163,28 @@ class TensorFlowWorker(Worker):
             NotANumberError: a model outputs NaN.
             NothingPermittedError: the search settings permit no output.
         """
-        found = self._search(
+        targets = self._found(self._search, sources, limits)
+        require_outputs(sources, targets)
+        return self._guide.guided(sources, limits, targets)
+
+    def _found(
+        self,
+        search: SearchLoop,
+        sources: Sequence[Source],
+        limits: Sequence[int],
+        extra: Sequence[np.ndarray] = (),
+    ) -> list[list[Target]]:
+        """Returns what a search finds: for each source the hypotheses that exist, best first."""
+        found = search(
             padded([source.ids for source in sources]),  # [B, S]
             np.array(limits),
             padded([[*source.start, *source.prefix] for source in sources]),  # [B, P]
             np.array([source.draws for source in sources]),
             np.array([len(source.start) for source in sources]),
+            extra,
         )
         require_numbers(sources, found.scores)
-        targets = [
+        return [
             [
                 Target(source, _through_eos(beam), score)
                 for beam, score in zip(ids[:, :limit].tolist(), scores.tolist(), strict=True)
@@ -169,8 +192,6 @@ class TensorFlowWorker(Worker):
             ]
             for source, limit, ids, scores in zip(sources, limits, *found, strict=True)
         ]
-        require_outputs(sources, targets)
-        return targets
 
     def score(self, targets: Sequence[Target]) -> list[Target]:
         """Returns targets, all with EOS, with the scores that a search would give them.

@@ -11,6 +11,7 @@ from t2t_lite.decoding.hypotheses import Source
 from t2t_lite.errors import DataError
 from t2t_lite.markup.segment import parse
 from t2t_lite.search.decode_hparams import LONGEST
+from t2t_lite.terms.term_list import TermList
 from t2t_lite.text.languages import ANY, Languages, speaking
 from t2t_lite.text.text_encoder import EOS_ID, RESERVED_TOKENS, TextEncoder, TokenTextEncoder
 
@@ -54,6 +55,7 @@ class TextCodec:
         first: int = 1,
         languages: Languages = ANY,
         markup: str = "",
+        terms: TermList | None = None,
     ) -> list[Source]:
         """Returns each line with its ids; no ids for a line without text.
 
@@ -66,6 +68,7 @@ class TextCodec:
             languages: where they differ from those of the encoders.
             markup: the kind of the lines' markup, which is taken out of the sources and put into
                 their outputs; "": they have none. See `Decoder.check_markup`.
+            terms: what their outputs must and must not contain; see `Decoder.check_terms`.
 
         Raises:
             DataError: a line has a token that is not in the vocabulary, or the model needs a
@@ -96,7 +99,7 @@ class TextCodec:
             named = self._encoders["inputs"].named_language(text)
             own = languages._replace(target=named) if named else languages
             source = Source(text, ids, number, languages=own, start=start, segment=segment)
-            encoded.append(source)
+            encoded.append(source._replace(terms=terms))
         return encoded
 
     def encode_targets(

@@ -2,17 +2,21 @@
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, overload
 
 import numpy as np
 
 from t2t_lite.decoding.decoder import Decoder
-from t2t_lite.decoding.hypotheses import Hypothesis, best_output
+from t2t_lite.decoding.hypotheses import Hypothesis, Source, best_output
 from t2t_lite.decoding.input_lines import windows_of
 from t2t_lite.decoding.long_lines import with_plain_breaks
 from t2t_lite.errors import UsageError, quoted
+from t2t_lite.terms.term_list import TermList, TermMapping
 from t2t_lite.text.languages import Languages
+
+# Encodes some texts, the first of which has the number `first`.
+_Encode = Callable[..., list[Source]]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -59,8 +63,10 @@ class Translator:
         >>> translate("A cat.", target_language="de")
         'Eine Katze.'
 
-        Tags are put back where their words are:
+        Terms become what you say, and tags are put back where their words are:
 
+        >>> translate("A cat.", terms={"cat": "Kater"})
+        'Ein Kater.'
         >>> translate("A <b>black</b> cat.", markup="html")
         'Eine <b>schwarze</b> Katze.'
 
@@ -80,6 +86,8 @@ class Translator:
         source_language: str = "",
         target_language: str = "",
         markup: str = "",
+        terms: TermMapping | None = None,
+        forbid: Sequence[str] = (),
     ) -> str: ...
     @overload
     def __call__(
@@ -90,6 +98,8 @@ class Translator:
         source_language: str = "",
         target_language: str = "",
         markup: str = "",
+        terms: TermMapping | None = None,
+        forbid: Sequence[str] = (),
     ) -> list[str]: ...
     @overload
     def __call__(
@@ -100,6 +110,8 @@ class Translator:
         source_language: str = "",
         target_language: str = "",
         markup: str = "",
+        terms: TermMapping | None = None,
+        forbid: Sequence[str] = (),
     ) -> list[Translation]: ...
     @overload
     def __call__(
@@ -110,6 +122,8 @@ class Translator:
         source_language: str = "",
         target_language: str = "",
         markup: str = "",
+        terms: TermMapping | None = None,
+        forbid: Sequence[str] = (),
     ) -> list[list[Translation]]: ...
     def __call__(
         self,
@@ -119,6 +133,8 @@ class Translator:
         source_language: str = "",
         target_language: str = "",
         markup: str = "",
+        terms: TermMapping | None = None,
+        forbid: Sequence[str] = (),
     ) -> Any:
         """Translates one text or several.
 
@@ -132,6 +148,9 @@ class Translator:
             target_language: the outputs' language, likewise.
             markup: "html", "xml" or "placeholders": what the texts hold beside words, which is
                 kept (docs/markup.md); "": nothing.
+            terms: what a word or phrase of the texts must become, a form or a list of forms, such
+                as {"file": "Datei"} (docs/terms.md).
+            forbid: words and phrases that no output may contain.
 
         Returns:
             For one text its output or outputs; for several texts, a list of these. An empty text
@@ -143,12 +162,12 @@ class Translator:
             DivergedError: the model outputs NaN.
             NoOutputError: the search settings permit no output.
             UsageError: a text is not a string, `n_best` is below 1 or above `beam_size`, the model
-                does not know a language, or cannot keep markup of this kind.
+                does not know a language, cannot keep markup of this kind, or has no search for
+                terms.
         """
         self._check(n_best)
-        self._decoder.check_markup(markup)
-        languages = self._languages(source_language, target_language)
-        found = self._translated(_listed(texts), 1, n_best, languages, markup)
+        encode = self._encoder(source_language, target_language, markup, terms, forbid)
+        found = self._translated(_listed(texts), 1, n_best, encode)
         return found[0] if isinstance(texts, str) else found
 
     @overload
@@ -160,6 +179,8 @@ class Translator:
         source_language: str = "",
         target_language: str = "",
         markup: str = "",
+        terms: TermMapping | None = None,
+        forbid: Sequence[str] = (),
     ) -> Iterator[str]: ...
     @overload
     def stream(
@@ -170,6 +191,8 @@ class Translator:
         source_language: str = "",
         target_language: str = "",
         markup: str = "",
+        terms: TermMapping | None = None,
+        forbid: Sequence[str] = (),
     ) -> Iterator[list[Translation]]: ...
     def stream(
         self,
@@ -179,6 +202,8 @@ class Translator:
         source_language: str = "",
         target_language: str = "",
         markup: str = "",
+        terms: TermMapping | None = None,
+        forbid: Sequence[str] = (),
     ) -> Iterator[Any]:
         """Translates texts as they are read, however many there are.
 
@@ -191,6 +216,8 @@ class Translator:
             source_language: as in a call.
             target_language: as in a call.
             markup: as in a call.
+            terms: as in a call.
+            forbid: as in a call.
 
         Returns:
             An iterator over the outputs, in the order of the texts. Errors are raised where it
@@ -198,13 +225,12 @@ class Translator:
 
         Raises:
             UsageError: `n_best` is below 1 or above `beam_size`, or the model does not know a
-                language, or cannot keep markup of this kind.
+                language, cannot keep markup of this kind, or has no search for terms.
         """
         self._check(n_best)
-        self._decoder.check_markup(markup)
-        languages = self._languages(source_language, target_language)
-        self._decoder.text.encode([], languages=languages)  # refuses them before the first text
-        return self._streamed(texts, n_best, languages, markup)
+        encode = self._encoder(source_language, target_language, markup, terms, forbid)
+        encode([], first=1)  # refuses languages before the first text
+        return self._streamed(texts, n_best, encode)
 
     @overload
     def score(
@@ -275,12 +301,27 @@ class Translator:
         changes = {"source_language": source, "target_language": target}
         return self._decoder.hparams.copy(**changes).languages
 
-    def _streamed(
-        self, texts: Iterable[str], n_best: int | None, languages: Languages, markup: str
-    ) -> Iterator[Any]:
+    def _encoder(
+        self,
+        source_language: str,
+        target_language: str,
+        markup: str,
+        terms: TermMapping | None,
+        forbid: Sequence[str],
+    ) -> _Encode:
+        """Returns what encodes the texts of a call, whose arguments are checked."""
+        self._decoder.check_markup(markup)
+        term_list = TermList.of(terms, forbid) or None
+        self._decoder.check_terms(term_list)
+        languages = self._languages(source_language, target_language)
+        return functools.partial(
+            self._decoder.text.encode, languages=languages, markup=markup, terms=term_list
+        )
+
+    def _streamed(self, texts: Iterable[str], n_best: int | None, encode: _Encode) -> Iterator[Any]:
         first = 1
         for window in windows_of(iter(texts)):
-            yield from self._translated(window, first, n_best, languages, markup)
+            yield from self._translated(window, first, n_best, encode)
             first += len(window)
 
     def _translated(
@@ -288,14 +329,12 @@ class Translator:
         texts: Iterable[Any],
         first: int,
         n_best: int | None,
-        languages: Languages,
-        markup: str,
+        encode: _Encode,
     ) -> list[Any]:
         """Returns the output or outputs of each text; `first` is the number of the first one."""
         decoder = self._decoder if n_best is None else self._detailed
         checked = _checked(texts, first)
-        sources = decoder.text.encode(checked, first=first, languages=languages, markup=markup)
-        found = decoder.decode(sources)
+        found = decoder.decode(encode(checked, first=first))
         if n_best is None:
             return [best_output(hypotheses).text for hypotheses in found]
         return [[_translation(h) for h in hypotheses[:n_best]] for hypotheses in found]

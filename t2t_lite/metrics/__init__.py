@@ -9,6 +9,7 @@ from t2t_lite.metrics import (
     rouge,
     teacher_forced,
     ter,
+    terms_met,
 )
 
 __all__ = [
@@ -20,4 +21,5 @@ __all__ = [
     "rouge",
     "teacher_forced",
     "ter",
+    "terms_met",
 ]

@@ -92,11 +92,11 @@ class BeamSearch(SearchLoop):
         return self._candidates
 
     def _begin(
-        self, limits: tf.Tensor, numbers: tf.Tensor, length: tf.Tensor, longest: tf.Tensor
-    ) -> _Beams:
+        self, sentences: Sentences, numbers: tf.Tensor, length: tf.Tensor, longest: tf.Tensor
+    ) -> Any:
         """Returns one alive hypothesis, the empty one, and no finished ones."""
         del numbers, longest  # only sampling needs them
-        batch = tf.shape(limits)[0]
+        batch = tf.shape(sentences.limits)[0]
         none = tf.fill([batch, self._beam_size], DEAD)
         ids = tf.zeros([batch, self._beam_size, length], tf.int32)
         first = tf.concat([tf.zeros([batch, 1]), none[:, 1:]], axis=1)  # [B, K]
@@ -109,8 +109,8 @@ class BeamSearch(SearchLoop):
         )
 
     def _step(
-        self, step: tf.Tensor, old: _Beams, state: DecodeState, sentences: Sentences
-    ) -> tuple[_Beams, Any]:
+        self, step: tf.Tensor, old: Any, state: DecodeState, sentences: Sentences
+    ) -> tuple[Any, Any]:
         last = tf.gather(old.alive_ids, tf.maximum(step - 1, 0), axis=2)  # [B, K]
         logits, state = self._decode_step(last, step, state, sentences)
         logits, left = self._constrained(logits, old.alive_ids, step, sentences)

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
+import numpy as np
+
 from t2t_lite import registry
 from t2t_lite.alignment.shortlist import Shortlist
 from t2t_lite.errors import UsageError, quoted
@@ -12,9 +14,10 @@ from t2t_lite.search.constraints import Constraint, FixedLength, MinLength, NoRe
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.search.ensemble import Ensemble
 from t2t_lite.search.parts import SearchPart, StepModel
-from t2t_lite.search.penalties import Penalty
+from t2t_lite.search.penalties import NO_PENALTY, Penalty
 from t2t_lite.search.sampling import RandomSearch, Sampler
 from t2t_lite.search.search_loop import SearchLoop
+from t2t_lite.search.term_search import TermSearch
 from t2t_lite.search.tree_grammar import TreeGrammar
 from t2t_lite.text.text_encoder import NoText, TextEncoder
 
@@ -44,15 +47,8 @@ def make_search(
     steps: StepModel = model
     if h.well_formed:
         steps = TreeGrammar.of(model, encoders["inputs"], encoders["targets"], h.extra_length)
-    named = (name.partition(":") for name in h.search_names)
-    own = [*(registry.search_part(kind).from_hparams(h, encoders, text) for kind, _, text in named)]
-    own += parts
-    constraints = (
-        *([MinLength(h.min_length)] if h.min_length else []),
-        *([NoRepeatedNgrams(h.no_repeat_ngram_size)] if h.no_repeat_ngram_size else []),
-        *([FixedLength()] if h.force_decode_length else []),
-        *(part for part in own if isinstance(part, Constraint)),
-    )
+    own = _own_parts(h, encoders, parts)
+    constraints = _constraints(h, own)
     is_prompt = isinstance(encoders.get("inputs"), NoText)
     shortlist = _shortlist(h, encoders, own)
     samples = h.sampling_method == "random"
@@ -74,6 +70,57 @@ def make_search(
         xla_compile=h.xla_compile,
         stopping=h.stopping,
         shortlist=shortlist,
+    )
+
+
+def make_term_search(
+    model: Seq2Seq | Ensemble,
+    encoders: Mapping[str, TextEncoder],
+    hparams: DecodeHParams,
+    parts: Sequence[SearchPart],
+    kinds: np.ndarray,
+    beam_size: int,
+) -> TermSearch:
+    """Returns the search for outputs that meet the terms of their sources.
+
+    Args:
+        model: as in `make_search`.
+        encoders: as in `make_search`.
+        hparams: as in `make_search`; without sampling, trees and short list.
+        parts: as in `make_search`.
+        kinds: [V], see `TermSearch`.
+        beam_size: K of this search.
+    """
+    h = hparams
+    own = _own_parts(h, encoders, parts)
+    penalty = _own(own, Penalty) or Penalty.from_hparams(h, encoders, "")
+    return TermSearch(
+        model,
+        kinds,
+        beam_size,
+        penalty if h.beam_size > 1 else NO_PENALTY,
+        stop_early=not h.return_beams,
+        constraints=_constraints(h, own),
+        xla_compile=h.xla_compile,
+    )
+
+
+def _own_parts(
+    hparams: DecodeHParams, encoders: Mapping[str, TextEncoder], parts: Sequence[SearchPart]
+) -> list[SearchPart]:
+    """Returns the parts that the hparam `search` names, and others."""
+    named = (name.partition(":") for name in hparams.search_names)
+    own = (registry.search_part(kind).from_hparams(hparams, encoders, t) for kind, _, t in named)
+    return [*own, *parts]
+
+
+def _constraints(h: DecodeHParams, own: Sequence[SearchPart]) -> tuple[Constraint, ...]:
+    """Returns all constraints of a search."""
+    return (
+        *([MinLength(h.min_length)] if h.min_length else []),
+        *([NoRepeatedNgrams(h.no_repeat_ngram_size)] if h.no_repeat_ngram_size else []),
+        *([FixedLength()] if h.force_decode_length else []),
+        *(part for part in own if isinstance(part, Constraint)),
     )
 
 

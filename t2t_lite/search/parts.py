@@ -1,6 +1,6 @@
 """What a search is made of: a model that decodes step by step, and the parts that guide it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, Self, cast
 
@@ -48,6 +48,7 @@ class Sentences(NamedTuple):
     uncounted: tf.Tensor  # [B], tokens at the start that no length counts: those of a prompt
     given: tf.Tensor  # [B], tokens at the start whose log-probability is 0: a prompt, a language
     permitted: tf.Tensor  # [B, U], which ids of a narrowed vocabulary may come; else [B, 0]
+    extra: Sequence[tf.Tensor] = ()  # what a search needs besides, each with leading dimension B
 
 
 class SearchPart:

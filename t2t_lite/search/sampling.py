@@ -119,8 +119,9 @@ class RandomSearch(SearchLoop):
         self._sampler = sampler
 
     def _begin(
-        self, limits: tf.Tensor, numbers: tf.Tensor, length: tf.Tensor, longest: tf.Tensor
+        self, sentences: Sentences, numbers: tf.Tensor, length: tf.Tensor, longest: tf.Tensor
     ) -> _Samples:
+        limits = sentences.limits
         batch, samples = tf.shape(limits)[0], self._beam_size
 
         def draw(sentence: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:

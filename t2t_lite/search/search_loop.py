@@ -108,6 +108,9 @@ class SearchLoop(abc.ABC):
         self._is_prompt = is_prompt
         self._xla_compile = xla_compile
 
+    # The specs of `extra`.
+    _extra_signature: Sequence[tf.TensorSpec] = ()
+
     @property
     def _most_candidates(self) -> int:
         """The most ids that a step may choose among those of a hypothesis."""
@@ -115,12 +118,12 @@ class SearchLoop(abc.ABC):
 
     @abc.abstractmethod
     def _begin(
-        self, limits: tf.Tensor, numbers: tf.Tensor, length: tf.Tensor, longest: tf.Tensor
+        self, sentences: Sentences, numbers: tf.Tensor, length: tf.Tensor, longest: tf.Tensor
     ) -> Any:
         """Returns the hypotheses before the first step.
 
         Args:
-            limits: [B], the maximum length of each output.
+            sentences: what the caller says of each sentence.
             numbers: [B], the number of each sentence, whatever the batch.
             length: steps to allocate.
             longest: steps that the search may take in all; no limit is greater.
@@ -151,6 +154,7 @@ class SearchLoop(abc.ABC):
         prefixes: np.ndarray | None = None,
         numbers: np.ndarray | None = None,
         given: np.ndarray | None = None,
+        extra: Sequence[np.ndarray] = (),
     ) -> Hypotheses:
         """Searches for the outputs of a batch.
 
@@ -164,6 +168,7 @@ class SearchLoop(abc.ABC):
                 1, 2...
             given: [B], how many ids of each prefix, from its start, have log-probability 0: all of
                 a prompt, whatever this says; else such as a target language. None: 0.
+            extra: what a search of this kind needs besides.
 
         Raises:
             ValueError: a prefix does not fit into its output.
@@ -199,7 +204,8 @@ class SearchLoop(abc.ABC):
             (vocabulary, 0),
             (permitted, 0),
         )
-        arguments = (*itertools.starmap(self._padded, features), size(length), shape[2])
+        extra = [self._padded(x, 0) for x in extra]
+        arguments = (*itertools.starmap(self._padded, features), size(length), shape[2], *extra)
         search = self._begun([tf.constant(x, tf.int32) for x in arguments])
         run, resize = self._compiled
         step = tf.constant(0)
@@ -276,7 +282,9 @@ class SearchLoop(abc.ABC):
         """The compiled start of a search, traced once for all B, S, P and L."""
         scalar, vector, matrix = _INTEGERS
         sentences = (matrix, vector, matrix, vector, vector)
-        return _traced(self._start_search, *sentences, vector, matrix, scalar, scalar)
+        sizes = (scalar, scalar)
+        extra = self._extra_signature
+        return _traced(self._start_search, *sentences, vector, matrix, *sizes, *extra)
 
     def _begun(self, arguments: Sequence[tf.Tensor]) -> _Search:
         """Starts a search; the first time, TensorFlow prepares the start while steps are traced."""
@@ -317,16 +325,17 @@ class SearchLoop(abc.ABC):
         permitted: tf.Tensor,
         length: tf.Tensor,
         longest: tf.Tensor,
+        *extra: tf.Tensor,
     ) -> _Search:
         """Encodes the sentences and allocates `length` steps."""
         state = self._model.start_decoding(inputs, self._beam_size, length)
         if self._shortlist:
             state = narrowed(self._model, state, vocabulary)
-        hypotheses = self._begin(limits, numbers, length, longest)
         uncounted = tf.zeros_like(limits)
         if self._is_prompt:
             uncounted = given = tf.math.count_nonzero(prefixes, axis=1, dtype=tf.int32)
-        sentences = Sentences(limits, prefixes, uncounted, given, permitted)
+        sentences = Sentences(limits, prefixes, uncounted, given, permitted, extra)
+        hypotheses = self._begin(sentences, numbers, length, longest)
         return _Search(sentences, state, hypotheses)
 
     def _decode_step(

@@ -108,8 +108,13 @@ class RequestTranslator:
         try:
             texts = [with_plain_breaks(text) for text in request.texts]
             self._plain.check_markup(request.markup)
+            self._plain.check_terms(request.terms)
             sources = self._plain.text.encode(
-                texts, "text", languages=request.languages, markup=request.markup
+                texts,
+                "text",
+                languages=request.languages,
+                markup=request.markup,
+                terms=request.terms or None,
             )
         except UserError as error:
             raise HTTPException(422, str(error)) from error

@@ -8,16 +8,30 @@ from typing import Any, NamedTuple
 
 from starlette.exceptions import HTTPException
 
-from t2t_lite.errors import did_you_mean, quoted
+from t2t_lite.errors import UsageError, did_you_mean, quoted
 from t2t_lite.serving.config import ServerConfig
+from t2t_lite.terms.term_list import TermList
 from t2t_lite.text.languages import ANY, Languages
 
-_FIELDS = ("text", "texts", "n_best", "attention", "source_language", "target_language", "markup")
+_FIELDS = (
+    "text",
+    "texts",
+    "n_best",
+    "attention",
+    "source_language",
+    "target_language",
+    "markup",
+    "terms",
+    "forbid",
+)
 
 # The parts that take time to parse: strings, and the ends of other values. A list of 128 texts has
 # 128 strings and as many separators; the other fields have fewer parts than the number below.
 _PART = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[,\]}]', re.DOTALL)
 _MAX_OTHER_PARTS = 32
+
+_MAX_TERMS = 200  # forms of terms and forbidden words
+_PARTS_OF_TERM = 4  # two strings, the end of a list and that of a value
 
 _LONGEST_LANGUAGE = 100  # characters of a code
 
@@ -33,6 +47,7 @@ class TranslationRequest(NamedTuple):
     is_single: bool  # whether "text" was sent, not a list
     languages: Languages = ANY  # where they differ from the server's
     markup: str = ""  # the kind of the texts' markup, which is kept
+    terms: TermList = TermList()  # what the outputs must and must not contain
 
 
 def parse(body: bytes, limits: ServerConfig) -> TranslationRequest:
@@ -68,7 +83,21 @@ def parse(body: bytes, limits: ServerConfig) -> TranslationRequest:
     languages = Languages(*(_language(fields, f"{side}_language") for side in Languages._fields))
     markup = fields.get("markup", "")
     _check(markup, '"markup"', _LONGEST_LANGUAGE)
-    return TranslationRequest(texts, n_best, attention, is_single, languages, markup)
+    terms = _terms(fields, limits)
+    return TranslationRequest(texts, n_best, attention, is_single, languages, markup, terms)
+
+
+def _terms(fields: dict[str, Any], limits: ServerConfig) -> TermList:
+    try:
+        terms = TermList.of(fields.get("terms"), fields.get("forbid"))
+    except UsageError as error:
+        raise HTTPException(422, str(error)) from None
+    listed = [*terms.forms, *itertools.chain(*terms.forms.values()), *terms.forbidden]
+    if len(listed) > 2 * _MAX_TERMS:
+        raise HTTPException(413, f"{len(listed)} terms and words: at most {_MAX_TERMS} are allowed")
+    for text in listed:
+        _check(text, "a term or word", limits.max_text_length)
+    return terms
 
 
 def _language(fields: dict[str, Any], name: str) -> str:
@@ -96,9 +125,12 @@ def _object(body: bytes, limits: ServerConfig) -> dict[str, Any]:
 
 
 def _count_parts(text: str, limits: ServerConfig) -> None:
-    maximum = 2 * limits.max_texts + _MAX_OTHER_PARTS
+    maximum = 2 * limits.max_texts + _PARTS_OF_TERM * _MAX_TERMS + _MAX_OTHER_PARTS
     if next(itertools.islice(_PART.finditer(text), maximum, None), None):
-        message = f"too many fields or texts: at most {limits.max_texts} texts are allowed"
+        message = (
+            f"too many fields, texts or terms: at most {limits.max_texts} texts and {_MAX_TERMS} "
+            "terms are allowed"
+        )
         raise HTTPException(413, message)
 
 

@@ -96,6 +96,7 @@ def test_tokens_of_any_vocabulary_find_their_characters():
     assert token_of_characters("ab", []) == [-1, -1]
 
 
+@pytest.mark.integration
 def test_very_long_lines_take_bounded_memory():
     source = "<b>word</b> " * 20000
     found = place(parse(source, HTML), "wort " * 20000)

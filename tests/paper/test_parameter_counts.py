@@ -64,6 +64,7 @@ def test_rows_are_within_3_percent_of_the_paper(row):
         assert abs(ours - theirs) <= max(1.0, 0.03 * abs(theirs))
 
 
+@pytest.mark.integration
 def test_the_table_shows_every_row_at_both_vocabularies():
     shown = table()
     assert len(shown.rows) == len(TABLE_3)

@@ -325,6 +325,7 @@ def test_craft(shared_data):
     assert sum(1 for _ in training) == 18_950
 
 
+@pytest.mark.integration
 def test_crafts_training_trees_may_be_added_to_the_sample(shared_data):
     problem = registry.problem("parsing_treebank_sample_craft")
     training = problem.generate_samples("", str(shared_data), "train")

@@ -8,6 +8,7 @@ from starlette.exceptions import HTTPException
 
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.requests import parse
+from t2t_lite.terms.term_list import TermList
 
 LIMITS = ServerConfig(max_body_size=1 << 24)
 MEGABYTE = 1 << 20
@@ -29,14 +30,18 @@ def refused(body: bytes) -> tuple[int, str]:
         (b'{"text": {"a": 1, "a": 2}}', 422, "field 'a' is given twice"),
         (b'{"text": "a", "n_best": ' + b"9" * 19 + b"}", 422, "the number '99999999"),
         (b'{"text": "a", "n_best": ' + b"9" * MEGABYTE + b"}", 422, "the number '99999999"),
-        (b'{"texts": [' + b"1," * 500 + b"1]}", 413, "too many fields or texts: at most 128"),
+        (
+            b'{"texts": [' + b"1," * 1100 + b"1]}",
+            413,
+            "too many fields, texts or terms: at most 128",
+        ),
         (b'{"' + b"x" * MEGABYTE + b'": 1}', 422, "unknown field 'xxxx"),
         (b'{"text": "' + b"\\u0061" * MEGABYTE + b'"}', 413, "text has 1048576 characters"),
         (b'{"text": "' + b'\\"' * MEGABYTE, 400, "the body is not JSON: Unterminated string"),
-        (b'{"text":' * 400_000, 413, "too many fields or texts"),
+        (b'{"text":' * 400_000, 413, "too many fields, texts or terms"),
         (b"[" * 400_000, 400, "the body is not JSON: maximum recursion depth"),
-        (b"[" + b"[]," * 400_000 + b"[]]", 413, "too many fields or texts"),
-        (b'{"a":[' + b'{"a":1},' * 400_000 + b"1]}", 413, "too many fields or texts"),
+        (b"[" + b"[]," * 400_000 + b"[]]", 413, "too many fields, texts or terms"),
+        (b'{"a":[' + b'{"a":1},' * 400_000 + b"1]}", 413, "too many fields, texts or terms"),
     ],
 )
 def test_errors_are_brief_and_early(body, status, message):
@@ -75,3 +80,25 @@ def test_the_kind_of_markup_is_a_string():
     assert parse(b'{"text": "a", "markup": "html"}', LIMITS).markup == "html"
     assert parse(b'{"text": "a"}', LIMITS).markup == ""
     assert refused(b'{"text": "a", "markup": true}') == (422, '"markup" is not a string')
+
+
+def test_terms_and_forbidden_words():
+    body = (
+        b'{"text": "a", "terms": {"file": "Datei", "tab": ["Reiter", "Register"]}, "forbid": ["x"]}'
+    )
+    forms = {"file": ("Datei",), "tab": ("Reiter", "Register")}
+    assert parse(body, LIMITS).terms == TermList(forms, ("x",))
+    assert not parse(b'{"text": "a"}', LIMITS).terms
+    status, error = refused(b'{"text": "a", "terms": ["file"]}')
+    assert (status, error[:40]) == (422, "terms=['file']: expected a mapping such ")
+    many = {"text": "a", "terms": {str(i): "x" for i in range(201)}}
+    status, error = refused(json.dumps(many).encode())
+    assert (status, error) == (413, "402 terms and words: at most 200 are allowed")
+    status, error = refused(json.dumps({"text": "a", "forbid": ["x" * 10**6]}).encode())
+    assert (status, error[:42]) == (413, "a term or word has 1000000 characters: at ")
+
+
+def test_as_many_terms_as_are_allowed():
+    terms = {f"source {i}": [f"target {i}"] for i in range(200)}
+    fields = {"texts": ["a"] * LIMITS.max_texts, "terms": terms}
+    assert len(parse(json.dumps(fields, indent=2).encode(), LIMITS).terms.forms) == 200

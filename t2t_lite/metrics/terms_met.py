@@ -1,0 +1,40 @@
+"""terms_met:FILE: how many of the terms that the sources ask for are in the outputs."""
+
+from collections.abc import Sequence
+
+from t2t_lite import registry
+from t2t_lite.metrics.base import Needs, OutputMetric, Segment, Statistics
+from t2t_lite.terms.term_list import TermList, uses
+
+
+@registry.register_metric
+class TermsMet(OutputMetric):
+    """Share of the terms in the sources for which the output has one of their forms."""
+
+    argument = "FILE"
+    needs = Needs.SOURCES
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self._path = name.partition(":")[2]
+        self.title = f"terms met (% of the terms of {self._path})"
+
+    def check(self) -> None:
+        """Raises UserError if the file cannot be read."""
+        self._read()
+
+    def statistics(self, segments: Sequence[Segment]) -> Statistics:
+        """Returns how many terms are met, and how many the source asks for.
+
+        Raises:
+            UserError: the file cannot be read.
+        """
+        terms = self._read()
+        rows = []
+        for segment in segments:
+            found = uses(terms.wanted(segment.source), segment.output)
+            rows.append((sum(use.met for use in found), sum(use.wanted.times for use in found)))
+        return rows
+
+    def _read(self) -> TermList:
+        return TermList.read(self._path)

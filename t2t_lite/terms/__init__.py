@@ -1,0 +1,1 @@
+"""Terms that outputs must contain, and words that they must not."""
