@@ -134,6 +134,8 @@ def main(args: types.SimpleNamespace) -> None:
     if args.beam_options:
         COMMAND.require(args, "runner")
     if args.runner:
+        if args.alignments:
+            raise UsageError("--alignments are made on this machine: leave out --runner")
         if args.num_workers:
             raise UsageError(
                 "--num_workers applies to this machine only: with --runner, use --beam_options"

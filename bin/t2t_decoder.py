@@ -6,7 +6,8 @@ from t2t_lite import registry
 from t2t_lite.bin.command import Command, config_flags, from_flags
 from t2t_lite.bin.console import quiet_import
 from t2t_lite.data.problem import split_to_decode
-from t2t_lite.decoding.config import STANDARD_INPUT, DecoderConfig
+from t2t_lite.decoding.config import STANDARD_INPUT, TEXT, DecoderConfig
+from t2t_lite.documents.kinds import is_document
 from t2t_lite.errors import UsageError
 from t2t_lite.metrics.by_name import output_metric, split_metrics
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -17,6 +18,7 @@ COMMAND = Command(
     "It needs only the run folder, which names the problem, model and hyperparameters.",
     [
         "t2t-decoder --output_dir=runs/base --decode_from_file=in.en --decode_to_file=out.de",
+        "t2t-decoder --output_dir=runs/base --decode_from_file=app.po --decode_to_file=de.po",
         "t2t-decoder --output_dir=runs/base --decode_interactive",
         "t2t-decoder --output_dir=runs/base --checkpoint_path=best --decode_from_file=- < in.en",
     ],
@@ -33,7 +35,11 @@ def main(args: types.SimpleNamespace) -> None:
     config = configure(args)
     with quiet_import():
         from t2t_lite.decoding import jobs
-    jobs.run(config)
+        from t2t_lite.documents import job
+    if is_document(config.decode_from_file):
+        job.run(config)
+    else:
+        jobs.run(config)
 
 
 def configure(args: types.SimpleNamespace) -> DecoderConfig:
@@ -90,6 +96,13 @@ def _check_files(args: types.SimpleNamespace) -> None:
             raise UsageError(f"--{name} needs --decode_from_file or --decode_interactive")
     if args.score_file:
         COMMAND.require(args, "decode_to_file")
+    if is_document(args.decode_from_file):
+        COMMAND.require(args, "decode_to_file")
+        for name in ("score_file", "prefix_file", "decode_reference"):
+            if getattr(args, name):
+                raise UsageError(f"--{name} has lines, and --decode_from_file is a document")
+        if args.output_format != TEXT:
+            raise UsageError("a document (--decode_from_file) has no --output_format")
 
 
 if __name__ == "__main__":

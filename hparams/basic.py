@@ -249,6 +249,11 @@ class BasicHParams(HParams):
         return False
 
     @property
+    def is_guided(self) -> bool:
+        """Whether training reads the alignments of the data."""
+        return False
+
+    @property
     def predicts_inputs(self) -> bool:
         """Whether the decoder learns to predict the source, too."""
         return False

@@ -29,6 +29,12 @@ class TransformerHParams(MixtureOfExpertsHParams):
     )
     num_decoder_layers: int = setting(0, "Layers of the decoder; 0: num_hidden_layers.", minimum=0)
     num_heads: int = setting(8, "H: attention heads (paper: h).", minimum=1)
+    guided_alignment_weight: float = setting(
+        0.0,
+        "Weight of the loss by which the first head of the last layer's attention to the source "
+        "learns the alignments of t2t-datagen --alignments; 0: none.",
+        minimum=0,
+    )
     ffn_layer: str = setting(
         "dense_relu_dense",
         "The feed-forward layer; parameter_attention: attention to filter_size parameters per "
@@ -126,6 +132,11 @@ class TransformerHParams(MixtureOfExpertsHParams):
         """Returns the fields that describe the model; see `BasicHParams`."""
         learned = {"max_length": self.max_length} if self.pos == "emb" else {}
         return super().model_fields() | learned
+
+    @property
+    def is_guided(self) -> bool:
+        """Whether training reads the alignments of the data."""
+        return self.guided_alignment_weight > 0
 
     @property
     def prepends_inputs(self) -> bool:

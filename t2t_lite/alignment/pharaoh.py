@@ -1,6 +1,6 @@
 """Word alignments in the format of Pharaoh: a line for each pair, of links such as `0-0 1-2`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from t2t_lite.errors import DataError, quoted
 from t2t_lite.text.text_files import iterate_lines
@@ -15,13 +15,29 @@ def read_links(path: str) -> Iterator[Links]:
         DataError: something is no link.
     """
     for number, line in enumerate(iterate_lines(path), 1):
-        yield [_link(text, path, number) for text in line.split()]
+        yield parsed_links(line, f"{path}, line {number}: ")
 
 
-def _link(text: str, path: str, number: int) -> tuple[int, int]:
+def parsed_links(line: str, where: str = "") -> Links:
+    """Returns the links of a line.
+
+    Args:
+        line: such as "0-0 1-2".
+        where: what an error says first.
+
+    Raises:
+        DataError: something is no link.
+    """
+    return [_link(text, where) for text in line.split()]
+
+
+def written_links(links: Iterable[tuple[int, int]]) -> str:
+    """Returns the line of some links."""
+    return " ".join(f"{source}-{target}" for source, target in links)
+
+
+def _link(text: str, where: str) -> tuple[int, int]:
     parts = text.split("-")
     if len(parts) != 2 or not all(part.isascii() and part.isdigit() for part in parts):
-        raise DataError(
-            f"{path}, line {number}: expected links such as 0-0 1-2, got {quoted(text)}"
-        )
+        raise DataError(f"{where}expected links such as 0-0 1-2, got {quoted(text)}")
     return int(parts[0]), int(parts[1])

@@ -9,13 +9,12 @@ from typing import Protocol, Self, runtime_checkable
 import tensorflow as tf
 
 from t2t_lite.data.problem import DatasetSplit, Problem
-from t2t_lite.data.records import FRAME_BYTES, read_examples
+from t2t_lite.data.records import ALIGNMENT, FRAME_BYTES, read_examples
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.hparams.basic import BasicHParams
 
-_FEATURES = {
-    name: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64) for name in ("inputs", "targets")
-}
+_IDS = tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)
+_SIDES = ("inputs", "targets")
 # Records parsed per call.
 _CHUNK = 1024
 # Upper bound of example numbers.
@@ -62,6 +61,7 @@ class ExampleReader:
         evaluation_change: the same for those of evaluation.
         prepends_inputs: whether targets of training are source, 0 and target (`prepend_mode`).
         counts_inputs: whether the model makes them so: whether their lengths are such.
+        has_alignment: whether the targets' alignment is read, too.
     """
 
     reverse: bool = False
@@ -74,6 +74,7 @@ class ExampleReader:
     evaluation_change: Change | None = None
     prepends_inputs: bool = False
     counts_inputs: bool = False
+    has_alignment: bool = False
 
     @classmethod
     def of(cls, problem: Problem, hparams: BasicHParams) -> "ExampleReader":
@@ -87,6 +88,11 @@ class ExampleReader:
             raise UsageError(
                 f"hparam prepend_mode: problem {problem.name!r} has no inputs to prepend; set it "
                 "to none"
+            )
+        if hparams.is_guided and (problem.was_reversed or problem.was_copy):
+            raise UsageError(
+                f"hparam guided_alignment_weight: the alignments are those of the problem "
+                f"{problem.base_name!r}, not of {problem.name!r}; set it to 0"
             )
         counts = hparams.prepends_inputs and not hparams.predicts_inputs
         if counts and hparams.max_target_seq_length:
@@ -105,6 +111,7 @@ class ExampleReader:
             evaluation_change=evaluation_change,
             prepends_inputs=hparams.predicts_inputs,
             counts_inputs=counts,
+            has_alignment=hparams.is_guided,
         )
 
     @classmethod
@@ -125,7 +132,8 @@ class ExampleReader:
 
     def parse(self, records: tf.Tensor) -> dict[str, tf.RaggedTensor]:
         """Parses serialized examples, strings `[n]`, to ragged int64 ids `[n, (length)]`."""
-        parsed = tf.io.parse_example(records, _FEATURES)
+        names = (*_SIDES, *([ALIGNMENT] if self.has_alignment else []))
+        parsed = tf.io.parse_example(records, dict.fromkeys(names, _IDS))
         if self.change:
             parsed = self.change(parsed)
         inputs, targets = parsed["inputs"], parsed["targets"]
@@ -137,7 +145,10 @@ class ExampleReader:
         if self.prepends_inputs:
             separator = tf.zeros_like(inputs[:, :1])
             targets = tf.concat([inputs, separator, targets], axis=1)
-        return {"inputs": inputs, "targets": _cut(targets, self.max_target_length)}
+        features = {"inputs": inputs, "targets": _cut(targets, self.max_target_length)}
+        if self.has_alignment:
+            features[ALIGNMENT] = _cut(parsed[ALIGNMENT], self.max_target_length)
+        return features
 
     def uncut(self) -> Self:
         """Returns a reader of the same sides that neither truncates nor joins them."""
@@ -154,13 +165,17 @@ class ExampleReader:
     def of_evaluation(self) -> Self:
         """Returns the reader of examples for evaluation."""
         return dataclasses.replace(
-            self, change=self.evaluation_change, prepends_inputs=False, counts_inputs=False
+            self,
+            change=self.evaluation_change,
+            prepends_inputs=False,
+            counts_inputs=False,
+            has_alignment=False,
         )
 
     def lengths(self, records: tf.Tensor) -> tf.Tensor:
         """Returns the lengths of source and target, int64 `[n, 2]`, of serialized examples."""
         features = self.parse(records)
-        inputs, targets = (ids.row_lengths() for ids in features.values())
+        inputs, targets = (features[side].row_lengths() for side in _SIDES)
         if self.counts_inputs:
             targets = tf.where(targets > 0, inputs + 1 + targets, 0)
         return tf.stack([inputs, targets], axis=1)

@@ -63,7 +63,8 @@ def train_dataset(
         epochs: numbers of the passes over the examples; None: 0, 1, 2 and so on, without end.
 
     Returns:
-        A dataset of `{"inputs": int32 [W, B, S], "targets": int32 [W, B, T]}`, 0 for padding.
+        A dataset of `{"inputs": int32 [W, B, S], "targets": int32 [W, B, T]}`, 0 for padding; with
+        `alignment` [W, B, T] if the reader reads it.
     """
     read, seeds_of = _file_reader(paths), _seeds_by_epoch(seed)
 
@@ -122,7 +123,7 @@ def eval_dataset(
 
 def padding_share(features: dict[str, tf.Tensor]) -> tf.Tensor:
     """Returns the fraction of a batch's cells that are padding, both sides together (a scalar)."""
-    cells = [tf.reshape(ids, [-1]) for ids in features.values()]  # each [W*B*L]
+    cells = [tf.reshape(features[side], [-1]) for side in ("inputs", "targets")]  # each [W*B*L]
     return tf.math.zero_fraction(tf.concat(cells, axis=0))
 
 

@@ -80,6 +80,11 @@ class Rewriter:
         """
         if not cls.asked_for(hparams):
             return None
+        if hparams.is_guided:
+            raise UsageError(
+                "hparam guided_alignment_weight: alignments do not know other segmentations or "
+                "noisy sources; set it to 0, or bpe_dropout, unigram_alpha and source_..._noise"
+            )
         rewrites: dict[str, dict[int, Rewrite]] = {side: {} for side in _SIDES}
         if any(_noise(hparams).values()):
             if not reader.has_inputs:

@@ -248,7 +248,7 @@ class Text2TextProblem(Problem):
         if not self.has_inputs:
             return ({"inputs": "", "targets": targets + sample["targets"]} for sample in samples)
         return (
-            {"inputs": inputs + sample["inputs"], "targets": targets + sample["targets"]}
+            {**sample, "inputs": inputs + sample["inputs"], "targets": targets + sample["targets"]}
             for sample in samples
         )
 

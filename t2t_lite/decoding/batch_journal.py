@@ -113,11 +113,18 @@ class BatchJournal:
             for _, window in itertools.groupby(records, key=lambda record: record.window):
                 yield from lines_in_order(window)
 
-    def finish(self) -> None:
-        """Writes the target, whole or not at all, and removes the journal."""
+    def finish(self, contents: bytes | None = None) -> None:
+        """Writes the target, whole or not at all, and removes the journal.
+
+        Args:
+            contents: what a caller made of the lines; None: the lines.
+        """
         with files.whole_file(self._target) as temporary:
-            with temporary.open("w", encoding="utf-8", newline="\n") as file:
-                file.writelines(f"{line.text}\n" for line in self.lines())
+            if contents is not None:
+                temporary.write_bytes(contents)
+            else:
+                with temporary.open("w", encoding="utf-8", newline="\n") as file:
+                    file.writelines(f"{line.text}\n" for line in self.lines())
         self._path.unlink()
 
     def _begin(self) -> None:

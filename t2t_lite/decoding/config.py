@@ -31,9 +31,16 @@ COMPUTE_TYPE_HELP = (
     "for. All but float32 may change outputs."
 )
 STANDARD_INPUT = "-"  # in place of a file's name
+TEXT, JSON, ALIGNMENTS, SUBWORD_ALIGNMENTS = OUTPUT_FORMATS = (
+    "text",
+    "json",
+    "alignments",
+    "subword_alignments",
+)
 METRICS_HELP = (
     "Metrics that score the outputs, separated by commas: bleu, bleu_zh, chrf, chrf_plus_plus, "
     "ter, rouge_1, rouge_2, rouge_l, exact_match, token_accuracy, numbers_exact, bracketing_f1, "
+    "terms_met:FILE (the share of the terms of that file that outputs meet), aer (of alignments), "
     "one of your own (--t2t_usr_dir), or command:PROGRAM, which gets three files as arguments "
     "(sources, outputs, references) and prints one number per line, or one for all. Quote commas "
     "in the program's own arguments: \"command:./score.sh 'a,b'\" (default: the problem's own)."
@@ -58,8 +65,9 @@ class DecoderConfig(Config):
     hparams: str = setting("", "Changes to the run's hyperparameters: NAME=VALUE,...")
     decode_from_file: str = setting(
         "",
-        "Text file to decode, one sentence (or a language model's prompt) per line; - decodes "
-        "standard input, line by line as it arrives, to standard output.",
+        "Text file to decode, one sentence (or a language model's prompt) per line; or a document "
+        "that is translated as a whole: .html, .po or .xliff; - decodes standard input, line by "
+        "line as it arrives, to standard output.",
         path=True,
         group="Input",
     )
@@ -104,8 +112,9 @@ class DecoderConfig(Config):
     )
     output_format: str = setting(
         "text",
-        "Lines of text, or of JSON with tokens, scores, log-probabilities and attention.",
-        choices=("text", "json"),
+        "Lines of text; of JSON with tokens, scores, log-probabilities and attention; or of the "
+        "links between words of source and output, or between their subwords, such as 0-0 1-2.",
+        choices=OUTPUT_FORMATS,
     )
     decode_reference: str = setting(
         "",

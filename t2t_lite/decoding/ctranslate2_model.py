@@ -100,7 +100,8 @@ def convert(
         with_relative_position=_is_relative(model.encoder),
         no_final_norm="n" not in model.encoder.end.sequence,
         activation=common_spec.Activation[_ACTIVATIONS[hparams.ffn_activation]],
-        alignment_heads=hparams.num_heads,  # the average of all, as ours
+        # Their average is the attention, as ours.
+        alignment_heads=1 if hparams.is_guided else hparams.num_heads,
     )
     # Not above: the specification of a post-norm model would have no room for a last norm.
     spec.encoder.pre_norm = spec.decoder.pre_norm = _is_pre_norm(hparams)

@@ -22,7 +22,13 @@ from t2t_lite.decoding.batch_journal import (
     ResumePoint,
     lines_in_order,
 )
-from t2t_lite.decoding.config import STANDARD_INPUT, DecoderConfig
+from t2t_lite.decoding.config import (
+    ALIGNMENTS,
+    STANDARD_INPUT,
+    SUBWORD_ALIGNMENTS,
+    TEXT,
+    DecoderConfig,
+)
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.engines import faster_engine
 from t2t_lite.decoding.hypotheses import Hypothesis, Source, best_output
@@ -64,6 +70,7 @@ def run(config: DecoderConfig) -> None:
     decoder, trained = load_decoder(config, find_models(config))
     decoder.check_markup(config.markup)
     decoder.check_terms(terms_of(config))
+    _check_alignments(decoder, config)
     if line := faster_engine(decoder.engine):
         log.info("%s", line)
     if config.decode_interactive:
@@ -77,6 +84,27 @@ def run(config: DecoderConfig) -> None:
         _decode_file(_LineDecoder(decoder, config, start), decoder, trained, config)
     else:
         _decode_split(decoder, trained, config, start)
+
+
+def _check_alignments(decoder: Decoder, config: DecoderConfig) -> None:
+    """Checks that outputs can be aligned, and says what by."""
+    if config.output_format not in (ALIGNMENTS, SUBWORD_ALIGNMENTS):
+        return
+    if not decoder.engine.has_source_attention:
+        raise UsageError(
+            f"--output_format={config.output_format}: the model has no attention to a source, "
+            "which aligns"
+        )
+    if config.markup and config.output_format == ALIGNMENTS:
+        raise UsageError(
+            f"--output_format={config.output_format}: the words of outputs with --markup are not "
+            "those that the model wrote; leave out one of the two"
+        )
+    if not decoder.engine.model_hparams.is_guided:
+        log.info(
+            "the alignments are those of the mean attention of the last layer: better ones come "
+            "from a model with hparam guided_alignment_weight"
+        )
 
 
 def terms_of(config: DecoderConfig) -> TermList | None:
@@ -98,7 +126,7 @@ def _decode_typed(decoder: Decoder, config: DecoderConfig) -> None:
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")  # invalid UTF-8 should not end the session
     format_line = output_formatter(config.output_format, decoder.hparams)
-    in_lines = decoder.hparams.return_beams and config.output_format == "text"
+    in_lines = decoder.hparams.return_beams and config.output_format == TEXT
     terms = terms_of(config)
     for number in itertools.count(1):
         try:
@@ -302,6 +330,8 @@ def decoded(config: DecoderConfig, trained: Sequence[TrainedModel]) -> Iterator[
     """
     start = time.monotonic()
     decoder, trained = load_decoder(config, trained)
+    decoder.check_markup(config.markup)
+    decoder.check_terms(terms_of(config))
     lines = _LineDecoder(decoder, config, start)
     count = lines.lines.count()
     with _decoded(lines, decoder, trained, config, config.decode_to_file, count) as journal:

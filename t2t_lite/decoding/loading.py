@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Sequence
 
-from t2t_lite.decoding.config import CTRANSLATE2, DecoderConfig
+from t2t_lite.decoding.config import CTRANSLATE2, JSON, TEXT, DecoderConfig
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.engines import open_ctranslate2, open_tensorflow
 from t2t_lite.decoding.trained_model import TrainedModel
@@ -53,9 +53,11 @@ def load_decoder(
     hparams = DecodeHParams.of(run, config.decode_hparams)
     if config.shortlist:
         hparams = hparams.copy(shortlist=config.shortlist)
-    with_details = config.output_format == "json"
+    with_details = config.output_format != TEXT
     if config.engine == CTRANSLATE2:
-        shows_scores = with_details or hparams.return_beams or hparams.write_beam_scores
+        shows_scores = (
+            config.output_format == JSON or hparams.return_beams or hparams.write_beam_scores
+        )
         opened = open_ctranslate2(
             trained,
             hparams,

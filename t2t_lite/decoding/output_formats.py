@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from t2t_lite.alignment.attention_links import token_links, word_links
+from t2t_lite.alignment.pharaoh import written_links
+from t2t_lite.decoding.config import ALIGNMENTS, JSON, TEXT
 from t2t_lite.decoding.hypotheses import Hypothesis, Source
 from t2t_lite.search.decode_hparams import DecodeHParams
 
@@ -16,23 +19,27 @@ _DIGITS = 6  # decimals in JSON; float32 has no more digits
 
 
 def output_formatter(output_format: str, hparams: DecodeHParams) -> Formatter:
-    """Returns a formatter of outputs as "text" or "json"; of all hypotheses with return_beams."""
+    """Returns a formatter of outputs in a format; of all hypotheses with return_beams."""
 
     def format_line(source: Source, hypotheses: Sequence[Hypothesis]) -> str:
         shown = hypotheses if hparams.return_beams else hypotheses[:1]
-        if output_format == "json":
+        if output_format == JSON:
             return _json(source, shown)
+        if output_format != TEXT:
+            return "\t".join(_links(source, beam, output_format) for beam in shown)
         return "\t".join(_columns(beam, hparams.write_beam_scores) for beam in shown)
 
     return format_line
 
 
 def score_formatter(output_format: str) -> Formatter:
-    """Returns a formatter of scores: T2T's six decimals, or "json" with the target."""
+    """Returns a formatter of scores: T2T's six decimals, JSON with the target, or its links."""
 
     def format_line(source: Source, targets: Sequence[Hypothesis]) -> str:
-        if output_format == "json":
+        if output_format == JSON:
             return _json(source, targets)
+        if output_format != TEXT:
+            return "".join(_links(source, target, output_format) for target in targets)
         return "".join(f"{target.score:.6f}" for target in targets)
 
     return format_line
@@ -52,14 +59,27 @@ def _columns(hypothesis: Hypothesis, with_score: bool) -> str:
 
 def fields_of(source: Source, hypotheses: Sequence[Hypothesis]) -> dict[str, Any]:
     """Returns the JSON object of a source and its hypotheses."""
-    return {"source": source.shown, "hypotheses": [_entry(h) for h in hypotheses]}
+    return {"source": source.shown, "hypotheses": [_entry(source, h) for h in hypotheses]}
 
 
 def _json(source: Source, hypotheses: Sequence[Hypothesis]) -> str:
     return json.dumps(fields_of(source, hypotheses), ensure_ascii=False)
 
 
-def _entry(hypothesis: Hypothesis) -> dict[str, Any]:
+def _links(source: Source, hypothesis: Hypothesis, output_format: str) -> str:
+    """Returns the links of a hypothesis; "" if its attention is not known."""
+    details = hypothesis.details
+    if details is None or details.attention is None:
+        return ""
+    if output_format != ALIGNMENTS:
+        return written_links(token_links(details.attention))
+    tokens = details.source_tokens, details.tokens
+    return written_links(
+        word_links(source.text, hypothesis.output.text, *tokens, details.attention)
+    )
+
+
+def _entry(source: Source, hypothesis: Hypothesis) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "text": hypothesis.output.text,
         "score": round(hypothesis.score, _DIGITS),
@@ -70,11 +90,14 @@ def _entry(hypothesis: Hypothesis) -> dict[str, Any]:
     if details is None:
         return entry
     attention = details.attention
+    is_unknown = attention is None or source.segment is not None
     return entry | {
         "tokens": details.tokens,
         "log_probs": _rounded(details.log_probs),
         "source_tokens": details.source_tokens,
         "attention": None if attention is None else _rounded(attention),
+        # With markup, the words of the text are not those that the model wrote.
+        "alignment": None if is_unknown else _links(source, hypothesis, ALIGNMENTS),
     }
 
 

@@ -45,12 +45,14 @@ class Chunk:
         inputs: the input of each sample.
         targets: the target of each sample.
         may_be_empty: whether a side may be empty, as in a test split without references.
+        alignments: that of each sample's words, in Pharaoh's format, if they have any.
     """
 
     first: int
     inputs: Sequence[str]
     targets: Sequence[str]
     may_be_empty: bool = False
+    alignments: Sequence[str] = ()
 
     def __len__(self) -> int:
         """Number of samples."""
@@ -58,7 +60,7 @@ class Chunk:
 
     def name(self, shards: int) -> str:
         """Returns the name of its file, which depends on the samples and the number of shards."""
-        lines = (*self.inputs, *self.targets)
+        lines = (*self.inputs, *self.targets, *self.alignments)
         sizes = repr((shards, self.first, *map(len, lines)))
         contents = sizes.encode() + "".join(lines).encode("utf-8", "surrogatepass")
         return f"{self.first:012d}-{hashlib.blake2b(contents, digest_size=16).hexdigest()}"
@@ -90,15 +92,21 @@ class ExampleEncoder:
         if chunk.may_be_empty:
             packed = [[ids or _EOS for ids in side] for side in packed]
         examples = []
-        for number, ids in enumerate(zip(*packed, strict=True), 1):
+        rows = zip(zip(*packed, strict=True), self._further(chunk), strict=True)
+        for number, (ids, further) in enumerate(rows, 1):
             if not all(ids):
                 raise DataError(
                     f"{self._problem_name}: sample {chunk.first + number}: "
                     f"{self._sides[ids.index(b'')]} is empty; generate_samples should skip such "
                     "pairs"
                 )
-            examples.append(serialize_packed(dict(zip(self._sides, ids, strict=True))))
+            sides = dict(zip(self._sides, ids, strict=True))
+            examples.append(serialize_packed({**sides, **further}))
         return examples
+
+    def _further(self, chunk: Chunk) -> Iterable[Mapping[str, bytes]]:
+        """Returns further features of each sample, packed."""
+        return itertools.repeat({}, len(chunk))
 
     def _packed(self, side: str, lines: Sequence[str]) -> list[bytes]:
         """Returns the packed ids of each line with EOS; nothing for a line without ids."""
@@ -226,7 +234,10 @@ class ChunkFolder:
         probes = slice(None, None, _SAMPLES_PER_PROBE)
         numbers = range(len(chunk))[probes]
         probe = dataclasses.replace(
-            chunk, inputs=chunk.inputs[probes], targets=chunk.targets[probes]
+            chunk,
+            inputs=chunk.inputs[probes],
+            targets=chunk.targets[probes],
+            alignments=chunk.alignments[probes],
         )
         records = [list(split_records(segment)) for segment in found]
         return all(

@@ -6,6 +6,9 @@ from t2t_lite.data.problem import RANDOM_SEED
 from t2t_lite.generation.cleaning import CleaningRules
 from t2t_lite.settings import Config, setting
 
+# In place of a file of alignments.
+MADE_HERE = "auto"
+
 # The default folder of raw files, which is T2T's.
 TMP_DIR = "/tmp/t2t_datagen"
 
@@ -36,6 +39,14 @@ class DatagenOptions(Config):
         "targets not of script B (ISO 15924: Latn, Cyrl, Hani+Hira+Kana). duplicates: the pair "
         "came before. unit=char: lengths are in characters, for languages without spaces.",
     )
+    alignments: str = setting(
+        "",
+        "Alignments of the training pairs, which the hparam guided_alignment_weight teaches a "
+        f"model: {MADE_HERE}, made here by IBM model 1 with a prior for the diagonal; or a file "
+        "with a line of links such as 0-0 1-2 (source and target words between spaces, from 0) "
+        "for each pair of the training text, as eflomal and fast_align write it.",
+        path=True,
+    )
     skip_bad: bool = setting(
         False,
         "Skip and count unreadable input, such as lines that are not UTF-8, malformed trees and "
@@ -45,6 +56,11 @@ class DatagenOptions(Config):
     def __post_init__(self) -> None:
         super().__post_init__()
         CleaningRules.parse(self.clean)
+
+    @property
+    def makes_alignments(self) -> bool:
+        """Whether no file of alignments is to be read."""
+        return self.alignments in ("", MADE_HERE)
 
     @property
     def cleaning(self) -> CleaningRules:

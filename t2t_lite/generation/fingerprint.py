@@ -145,6 +145,7 @@ def guard_splits(
         settings = {
             "shards": dict(shards),
             "clean": str(options.cleaning) if group.source == DatasetSplit.TRAIN else "",
+            "alignments": _alignments(options) if group.source == DatasetSplit.TRAIN else "",
             **problem.encoding_settings,
         }
         part = _Part(
@@ -206,6 +207,11 @@ def _patterns(group: FileGroup) -> list[str]:
     """Returns glob patterns of the files of a group, finished or not."""
     splits = dict.fromkeys(group.files.values())
     return [f"{group.problem}-{SPLIT_FILE_NAMES[split]}-*" for split in splits]
+
+
+def _alignments(options: DatagenOptions) -> str:
+    """Returns what stands for the alignments: the digest of a file."""
+    return options.alignments if options.makes_alignments else files.digest(options.alignments)
 
 
 def _options(problem: Text2TextProblem, options: DatagenOptions) -> dict[str, Any]:

@@ -20,10 +20,16 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit, Problem
+from t2t_lite.data.records import ALIGNMENT
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.errors import DataError, UsageError
 from t2t_lite.files import INCOMPLETE
 from t2t_lite.generation import fingerprint
+from t2t_lite.generation.aligned_examples import (
+    AligningExampleEncoder,
+    trained_aligner,
+    with_alignments,
+)
 from t2t_lite.generation.chunks import (
     Chunk,
     ChunkFolder,
@@ -33,7 +39,7 @@ from t2t_lite.generation.chunks import (
     ids_as_text,
 )
 from t2t_lite.generation.cleaning import clean
-from t2t_lite.generation.config import DatagenOptions
+from t2t_lite.generation.config import MADE_HERE, DatagenOptions
 from t2t_lite.generation.file_groups import FileGroup, file_groups
 from t2t_lite.generation.findings import Findings
 from t2t_lite.generation.workers import Workers, garbage_collector_paused
@@ -143,11 +149,14 @@ def read_samples(
     """Yields the samples of a split ready to be encoded: cleaned for training, and prefixed."""
     seed_random(options, split)
     check_cleaning(problem, options)
+    check_alignments(problem, options)
     if problem.encodes_samples:
         encoded = problem.generate_encoded_samples(data_dir, tmp_dir, split)
         return ids_as_text(encoded, problem.base_name, problem.sides)
     samples: Iterable[Sample] = problem.text_samples(data_dir, tmp_dir, split)
     if split == DatasetSplit.TRAIN:
+        if not options.makes_alignments:
+            samples = with_alignments(samples, options.alignments)
         samples = clean(samples, options.cleaning, problem.base_name)
     return problem.prefixed(samples)
 
@@ -163,6 +172,22 @@ def check_cleaning(problem: Text2TextProblem, options: DatagenOptions) -> None:
         raise UsageError(
             f"--clean: max_ratio would compare the lengths of a text and its label, which "
             f"{problem.base_name!r} has as targets: leave it out"
+        )
+
+
+def check_alignments(problem: Text2TextProblem, options: DatagenOptions) -> None:
+    """Raises UsageError if the problem's pairs cannot have alignments."""
+    if not options.alignments:
+        return
+    if problem.encodes_samples or not problem.has_inputs or problem.has_labels:
+        raise UsageError(
+            f"--alignments: {problem.base_name!r} has no pairs of texts that translate each other "
+            "word by word: leave it out"
+        )
+    if not options.makes_alignments and (problem.inputs_prefix or problem.targets_prefix):
+        raise UsageError(
+            f"--alignments: {problem.base_name!r} puts a text before each side, which a file of "
+            f"alignments does not know: use --alignments={MADE_HERE}"
         )
 
 
@@ -191,15 +216,35 @@ def write_records(
     findings = Findings(problem, data_dir, tmp_dir, encoder.encoders)
     for group in file_groups(problem, data_dir, tmp_dir):
         name = f"{group.problem}-{SPLIT_FILE_NAMES[group.source]}-chunks{INCOMPLETE}"
-        folder = ChunkFolder(encoder, pathlib.Path(data_dir, name), len(group.files))
+        path = pathlib.Path(data_dir, name)
         if group.is_complete:
             log.info("%s: all files exist, skipped", group.title)
         else:
             _remove_remains(group)
-            samples = read_samples(problem, data_dir, tmp_dir, group.source, options)
-            _generate(group, samples, folder, options, findings)
-        shutil.rmtree(folder.path, ignore_errors=True)
+
+            def samples(source: str = group.source) -> Iterator[Sample]:
+                return read_samples(problem, data_dir, tmp_dir, source, options)
+
+            own = encoder
+            if options.alignments and group.source == DatasetSplit.TRAIN:
+                own = _aligning_encoder(problem, encoder, samples(), options)
+            folder = ChunkFolder(own, path, len(group.files))
+            _generate(group, samples(), folder, options, findings)
+        shutil.rmtree(path, ignore_errors=True)
     findings.write()
+
+
+def _aligning_encoder(
+    problem: Text2TextProblem,
+    encoder: ExampleEncoder,
+    samples: Iterator[Sample],
+    options: DatagenOptions,
+) -> ExampleEncoder:
+    """Returns an encoder that adds alignments; trains an aligner if it is to make them."""
+    aligner = None
+    if options.makes_alignments:
+        aligner = trained_aligner(samples, encoder.encoders)
+    return AligningExampleEncoder(problem.base_name, encoder.encoders, aligner)
 
 
 def example_encoder(problem: Text2TextProblem, data_dir: str) -> ExampleEncoder:
@@ -255,7 +300,8 @@ def chunks_of(samples: Iterator[Sample], group: FileGroup) -> Iterator[Chunk]:
         inputs = [sample["inputs"] for sample in block]
         targets = [sample["targets"] for sample in block]
         empty.update(side for sample in block for side in group.sides if not sample[side])
-        yield Chunk(first, inputs, targets, may_be_empty)
+        alignments = [sample[ALIGNMENT] for sample in block if ALIGNMENT in sample]
+        yield Chunk(first, inputs, targets, may_be_empty, alignments)
     for side, count in empty.items():
         if may_be_empty:
             log.warning("%s: %d %s are empty: written as EOS alone", group.title, count, side)

@@ -145,10 +145,14 @@ class MultiHeadAttention(Layer):
     ) -> keras.KerasTensor:
         """Equation 1 for all heads, then the output projection: -> [B, Q, D]."""
         weights = self.attention_weights(queries, memory.keys, bias)
-        if self.attention_hook is not None:
-            self.attention_hook(weights)
+        self.observe(weights)
         mixed = ops.matmul(self.dropout(weights, training=training), memory.values)
         return self.output_projection(merge_heads(mixed))
+
+    def observe(self, weights: keras.KerasTensor) -> None:
+        """Passes the weights [B, H, Q, N] to the hook, if there is one."""
+        if self.attention_hook is not None:
+            self.attention_hook(weights)
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")

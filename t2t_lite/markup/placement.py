@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from t2t_lite.alignment.units import Unit, align_units, units_of
 from t2t_lite.markup.segment import Node, Segment
-from t2t_lite.markup.units import Unit, align_units, units_of
 
 _HARD = 0.9  # how much the best word of an alignment counts; the rest is its soft weights
 _THRESHOLD = 0.5  # a word joins an element if more of it than this aligns to the element

@@ -9,7 +9,8 @@ import regex
 from t2t_lite.markup.kinds import PLACEHOLDERS
 from t2t_lite.markup.tokens import Token, TokenKind, tokens_of
 
-_UNTRANSLATED = frozenset(["code", "kbd", "samp", "var"])
+# The last four are XLIFF's, for the codes of other formats.
+_UNTRANSLATED = frozenset(["code", "kbd", "samp", "var", "bpt", "ept", "it", "ph"])
 _TRANSLATE_NO = regex.compile(r"""\btranslate\s*=\s*["']?no\b""", regex.IGNORECASE)
 _WORD = regex.compile(r"[\p{L}\p{N}]")
 _DEEPEST = 100  # elements that are nested more deeply are not translated
@@ -85,6 +86,11 @@ def parse(source: str, kind: str) -> Segment:
     return parser.finish()
 
 
+def is_translated(token: Token) -> bool:
+    """Returns whether what is in an element is translated, given its start tag."""
+    return token.name not in _UNTRANSLATED and not _TRANSLATE_NO.search(token.raw)
+
+
 class _Open:
     """An element whose end tag has not come.
 
@@ -104,7 +110,7 @@ class _Open:
 
     @property
     def is_translated(self) -> bool:
-        return self.token.name not in _UNTRANSLATED and not _TRANSLATE_NO.search(self.token.raw)
+        return is_translated(self.token)
 
 
 class _Parser:

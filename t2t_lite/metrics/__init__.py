@@ -1,6 +1,7 @@
 """Metrics of a model's output, one module per family, and the bootstrap test of differences."""
 
 from t2t_lite.metrics import (
+    alignment,
     bleu,
     bracketing,
     chrf,
@@ -13,6 +14,7 @@ from t2t_lite.metrics import (
 )
 
 __all__ = [
+    "alignment",
     "bleu",
     "bracketing",
     "chrf",

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import keras
 from keras import ops
 
+from t2t_lite.data.records import ALIGNMENT
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.transformer import TransformerHParams
@@ -25,6 +26,7 @@ from t2t_lite.layers.base import Stack
 from t2t_lite.layers.dropout import Dropout
 from t2t_lite.layers.embedding import Embedding
 from t2t_lite.layers.feed_forward import FeedForward
+from t2t_lite.layers.guided_attention import GuidedAttention
 from t2t_lite.layers.mixture_of_experts import MixtureOfExperts
 from t2t_lite.layers.position import Position
 from t2t_lite.layers.recomputation import recomputed
@@ -36,7 +38,7 @@ from t2t_lite.models.flops import ForwardFlops, flops_per_token
 from t2t_lite.models.hparams_model import make_mixture
 from t2t_lite.models.output_projection import OutputProjection
 from t2t_lite.models.prepended import MayPrepend, full_attention_bias
-from t2t_lite.models.seq2seq import DecodeState, shift_right
+from t2t_lite.models.seq2seq import DecodeState, Features, shift_right
 
 # Rows of T2T's target-space embedding, and the row that it uses for translation.
 _TARGET_SPACES, _TARGET_SPACE_ID = 32, 0
@@ -98,9 +100,11 @@ class TransformerPart(ModelPart):
             return SelfAttention(h.hidden_size, heads, **sizes)
         return RelativeSelfAttention(h.hidden_size, heads, h.max_relative_position, **sizes)
 
-    def _source_attention(self) -> EncoderDecoderAttention:
-        h = self.hparams
-        return EncoderDecoderAttention(h.hidden_size, h.num_heads, **self._attention_arguments())
+    def _source_attention(self, is_last: bool = False) -> EncoderDecoderAttention:
+        h, arguments = self.hparams, self._attention_arguments()
+        if is_last and (weight := h.guided_alignment_weight):
+            return GuidedAttention(h.hidden_size, h.num_heads, weight, **arguments)
+        return EncoderDecoderAttention(h.hidden_size, h.num_heads, **arguments)
 
     def _feed_forward(self) -> FeedForward | ParameterAttention | MixtureOfExperts:
         h = self.hparams
@@ -238,14 +242,15 @@ class TransformerDecoder(TransformerPart, Decoder):
         super().make_layers()
 
     def _make_stack(self) -> Stack:
+        count = self.hparams.decoder_layers
         return Stack(
             DecoderLayer(
                 self._self_attention(),
-                self._source_attention() if self.has_inputs else None,
+                self._source_attention(layer == count) if self.has_inputs else None,
                 self._feed_forward(),
                 **self._layer_arguments(),
             )
-            for _ in range(self.hparams.decoder_layers)
+            for layer in range(1, count + 1)
         )
 
     def call(
@@ -391,6 +396,24 @@ class Transformer(MayPrepend):
     decoder: TransformerDecoder
     can_lack_inputs: ClassVar[bool] = True
 
+    def make_layers(self) -> None:
+        """Creates encoder and decoder; refuses to align without attention to the source."""
+        super().make_layers()
+        h = self.hparams
+        has_guide = any(isinstance(layer, GuidedAttention) for layer in self.auxiliary_layers)
+        if h.is_guided and (h.prepends_inputs or not has_guide):
+            raise UsageError(
+                f"hparam guided_alignment_weight={h.guided_alignment_weight:g}: this model has no "
+                "attention to a source that an alignment could guide; set it to 0"
+            )
+
+    def hidden(self, features: Features, training: bool = False) -> keras.KerasTensor:
+        """Returns the decoder's output [B, T, D]; in training, `alignment` [B, T] guides it."""
+        if not training or ALIGNMENT not in features:
+            return super().hidden(features, training=training)
+        with self.decoder.stack[-1].source_attention.guided_by(features[ALIGNMENT]):
+            return super().hidden(features, training=training)
+
     def _decoder_arguments(self) -> dict[str, Any]:
         return {"has_inputs": self.has_inputs}
 
@@ -431,7 +454,10 @@ class Transformer(MayPrepend):
 
     @contextlib.contextmanager
     def hook_attention(self, hook: AttentionHook) -> Iterator[None]:
-        """Hooks the last layer's attention to the source; see `Seq2Seq.hook_attention`."""
+        """Hooks the last layer's attention to the source; see `Seq2Seq.hook_attention`.
+
+        With the hparam `guided_alignment_weight`, it is that of the first head, which aligns.
+        """
         if not self.has_inputs:
             raise UsageError("a language model has no source to attend to")
         if self.hparams.prepends_inputs:
@@ -440,8 +466,9 @@ class Transformer(MayPrepend):
                 "not available, since the decoder reads the source, too"
             )
         attention = self.decoder.stack[-1].source_attention
+        heads = 1 if self.hparams.guided_alignment_weight else self.hparams.num_heads
         attention.attention_hook = lambda weights: hook(
-            ops.mean(ops.cast(weights, "float32"), axis=1)
+            ops.mean(ops.cast(weights[:, :heads], "float32"), axis=1)
         )
         try:
             yield

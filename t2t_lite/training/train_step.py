@@ -20,6 +20,7 @@ from typing import NamedTuple
 import keras
 import tensorflow as tf
 
+from t2t_lite.data.records import ALIGNMENT
 from t2t_lite.errors import UsageError
 from t2t_lite.layers.auxiliary_losses import Statistics
 from t2t_lite.models.seq2seq import Seq2Seq
@@ -32,10 +33,16 @@ from t2t_lite.training.totals import Totals, Window
 Features = dict[str, tf.Tensor]
 
 
-def features_spec(*parts: int) -> dict[str, tf.TensorSpec]:
-    """Returns the signature of a function of `inputs` and `targets` [*parts, B, L]."""
+def features_spec(*parts: int, is_guided: bool = False) -> dict[str, tf.TensorSpec]:
+    """Returns the signature of a function of `inputs` and `targets` [*parts, B, L].
+
+    Args:
+        *parts: leading dimensions.
+        is_guided: whether there is also an `alignment` [*parts, B, T].
+    """
     spec = tf.TensorSpec([*parts, None, None], tf.int32)
-    return {"inputs": spec, "targets": spec}
+    names = ("inputs", "targets", *([ALIGNMENT] if is_guided else []))
+    return dict.fromkeys(names, spec)
 
 
 class _Sums(NamedTuple):
@@ -102,20 +109,22 @@ class TrainStep:
             self._count = tf.function(self._replica_statistics, jit_compile=True)
         # One trace serves all sizes; only XLA needs to know them.
         scalar = tf.TensorSpec([], tf.int64)
-        signature = (features_spec(parts), scalar, tf.TensorSpec([], tf.bool))
+        is_guided = self.hparams.is_guided
+        spec = features_spec(parts, is_guided=is_guided)
+        signature = (spec, scalar, tf.TensorSpec([], tf.bool))
         self._compiled: Callable[..., tf.Tensor] = tf.function(
             self._step, input_signature=None if self.hparams.xla_compile else signature
         )
         self._compiled_losses: Callable[..., tf.Tensor] = tf.function(
-            self._sentence_losses, input_signature=(features_spec(), scalar)
+            self._sentence_losses, input_signature=(features_spec(is_guided=is_guided), scalar)
         )
 
     def __call__(self, features: Features, step: int, learn: bool = True) -> tf.Tensor:
         """Takes one step, and adds its totals to `window`.
 
         Args:
-            features: `inputs` [W, B, S] and `targets` [W, B, T]; each replica processes its W / R
-                parts one after another.
+            features: `inputs` [W, B, S], `targets` [W, B, T] and perhaps `alignment` [W, B, T];
+                each replica processes its W / R parts one after another.
             step: number of steps before this one; selects the dropout masks.
             learn: False computes everything and changes nothing.
 

@@ -39,7 +39,7 @@ from t2t_lite.training.resolved_settings import (
 )
 from t2t_lite.training.run_log import MetricsWriter, ProgressLine, train_values
 from t2t_lite.training.skipped_steps import SkippedSteps
-from t2t_lite.training.train_step import TrainStep
+from t2t_lite.training.train_step import TrainStep, features_spec
 from t2t_lite.training.training_data import TrainingData
 
 log = logging.getLogger(__name__)
@@ -237,7 +237,8 @@ class Trainer:
         ids = tf.ones((self.parts, sentences, length), tf.int32)
         try:
             with self.workers.collective_step():
-                self.train_step({"inputs": ids, "targets": ids}, step=0, learn=False)
+                names = features_spec(is_guided=self.run.hparams.is_guided)
+                self.train_step(dict.fromkeys(names, ids), step=0, learn=False)
         except tf.errors.ResourceExhaustedError as error:
             raise UserError(
                 f"the largest batch, {sentences} × {length} subwords per side, does not fit into "

@@ -9,7 +9,9 @@ from t2t_lite.data.data_statistics import DataStatistics, count_examples
 from t2t_lite.data.example_reader import ExampleReader
 from t2t_lite.data.input_pipeline import train_dataset
 from t2t_lite.data.problem import DatasetSplit, Problem
+from t2t_lite.data.records import ALIGNMENT, read_examples
 from t2t_lite.data.rewriting import Rewriter
+from t2t_lite.errors import DataError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.text.text_encoder import TextEncoder
 
@@ -41,7 +43,17 @@ class TrainingData:
         self._seed = seed
 
     def statistics(self) -> DataStatistics:
-        """Counts the first examples; an error if none is usable."""
+        """Counts the first examples; an error if none is usable.
+
+        Raises:
+            DataError: there is none, or the data lacks the alignments that the hparams ask for.
+        """
+        first = next(read_examples(self.paths), {})
+        if self._reader.has_alignment and ALIGNMENT not in first:
+            raise DataError(
+                f"{self.paths[0]} has no alignments, which hparam guided_alignment_weight needs: "
+                "generate the data with t2t-datagen --alignments=auto, or from a file"
+            )
         return count_examples(self.paths, self.scheme, self._reader, rewriter=self._rewriter)
 
     def batches(self, parts: int) -> tf.data.Dataset:

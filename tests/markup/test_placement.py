@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from t2t_lite.alignment.units import token_of_characters, units_of
 from t2t_lite.markup.kinds import HTML, KINDS, PLACEHOLDERS, XML
 from t2t_lite.markup.placement import place
 from t2t_lite.markup.segment import parse
 from t2t_lite.markup.tokens import TokenKind, tokens_of
-from t2t_lite.markup.units import token_of_characters, units_of
 
 _TAG = re.compile(r"<[^<>]*>")
 

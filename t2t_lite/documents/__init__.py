@@ -1,0 +1,1 @@
+"""Whole documents that are translated in place."""

@@ -1,0 +1,78 @@
+"""What a document offers: its segments, and itself with their translations."""
+
+import re
+from collections.abc import Sequence
+from typing import Protocol
+
+from t2t_lite.markup.tokens import Token, TokenKind
+
+# A segment is a line of a file, and outputs are separated by tabs. Within a tag, characters for
+# private use stand for what a line cannot have.
+_HIDDEN = {"\n": "\U0010ff0a", "\r": "\U0010ff0d", "\t": "\U0010ff09"}
+_TO_LINE = str.maketrans(_HIDDEN)
+_FROM_LINE = str.maketrans({hidden: shown for shown, hidden in _HIDDEN.items()})
+
+_SPACE = re.compile(r"\s+")
+_PADDED = re.compile(r"(\s*)(.*?)(\s*)", re.DOTALL)
+
+
+class Document(Protocol):
+    """A document."""
+
+    @property
+    def markup(self) -> str:
+        """The kind of the segments' markup, one of `markup.kinds.KINDS`."""
+
+    @property
+    def segments(self) -> Sequence[str]:
+        """What is translated, one line each."""
+
+    def translated(self, outputs: Sequence[str]) -> bytes:
+        """Returns the document with the translations of its segments."""
+
+
+class Parts:
+    """The parts of a text, of which some are translated and the others stay as they are."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._translated: list[bool] = []
+
+    def keep(self, text: str) -> None:
+        """Adds what stays."""
+        self._parts.append(text)
+        self._translated.append(False)
+
+    def translate(self, text: str) -> None:
+        """Adds a segment; the white space around it stays."""
+        before, core, after = padded(text)
+        self.keep(before)
+        self._parts.append(core)
+        self._translated.append(bool(core))
+        self.keep(after)
+
+    @property
+    def segments(self) -> list[str]:
+        """The segments, one line each."""
+        pairs = zip(self._parts, self._translated, strict=True)
+        return [part.translate(_TO_LINE) for part, is_segment in pairs if is_segment]
+
+    def joined(self, outputs: Sequence[str]) -> str:
+        """Returns all parts with the translations of the segments."""
+        left = iter(outputs)
+        pairs = zip(self._parts, self._translated, strict=True)
+        return "".join(
+            next(left).translate(_FROM_LINE) if is_segment else part for part, is_segment in pairs
+        )
+
+
+def collapsed(token: Token) -> str:
+    """Returns a token of markup; between words, white space is one space, as readers show it."""
+    return _SPACE.sub(" ", token.raw) if token.kind is TokenKind.TEXT else token.raw
+
+
+def padded(text: str) -> tuple[str, str, str]:
+    """Returns the white space before a text, the text, and the white space after it."""
+    match = _PADDED.fullmatch(text)
+    assert match is not None
+    return match[1], match[2], match[3]

@@ -1,0 +1,96 @@
+"""Gettext's .po files: messages without a translation get one, with their plural forms."""
+
+import importlib.util
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from t2t_lite.documents.document import Parts
+from t2t_lite.errors import DataError, UserError, quoted
+from t2t_lite.markup.kinds import PLACEHOLDERS
+
+if TYPE_CHECKING:
+    import polib
+
+_LINES = re.compile(r"([\n\r\t]+)")
+
+
+class PoFile:
+    """A file of messages; its header, comments, contexts and existing translations stay.
+
+    Of a message with plural forms, the first form is the translation of the singular, and the
+    others are that of the plural.
+
+    Args:
+        contents: its bytes.
+
+    Attributes:
+        markup: placeholders; HTML's tags only if the user says so.
+        segments: the lines of the messages, as in `Document`.
+
+    Raises:
+        UserError: polib is not installed.
+        DataError: a line has half a string.
+        OSError: the file is malformed; the message names the line.
+    """
+
+    markup = PLACEHOLDERS
+
+    def __init__(self, contents: bytes) -> None:
+        if importlib.util.find_spec("polib") is None:
+            raise UserError(".po files need polib: pip install 't2t_lite[documents]'")
+        import polib
+
+        text = contents.decode()
+        _require_strings(text)
+        self._file = polib.pofile(text, wrapwidth=0)
+        self._parts = [(text, _parts(text)) for text in self._untranslated_texts()]
+
+    @property
+    def segments(self) -> list[str]:
+        """What is translated."""
+        return [segment for _, parts in self._parts for segment in parts.segments]
+
+    def translated(self, outputs: Sequence[str]) -> bytes:
+        """Returns the file with the translations of its segments."""
+        left, texts = list(outputs), {}
+        for text, parts in self._parts:
+            count = len(parts.segments)
+            texts[text], left = parts.joined(left[:count]), left[count:]
+        for entry in self._entries():
+            if not entry.msgid_plural:
+                entry.msgstr = texts[entry.msgid]
+                continue
+            for form in entry.msgstr_plural or self._forms():
+                entry.msgstr_plural[form] = texts[entry.msgid_plural if form else entry.msgid]
+        return f"{self._file}\n".encode()
+
+    def _entries(self) -> "Iterator[polib.POEntry]":
+        return (e for e in self._file if not (e.obsolete or e.translated()) and e.msgid)
+
+    def _untranslated_texts(self) -> list[str]:
+        texts = (text for e in self._entries() for text in (e.msgid, e.msgid_plural) if text)
+        return [*dict.fromkeys(texts)]
+
+    def _forms(self) -> range:
+        """Returns the numbers of the plural forms, of which the header says how many there are."""
+        header = self._file.metadata.get("Plural-Forms", "")
+        digits = header.partition("nplurals=")[2].partition(";")[0].strip()
+        return range(int(digits) if digits.isdigit() else 2)
+
+
+def _require_strings(text: str) -> None:
+    """Raises DataError for half a string, a message with which polib would drop unsaid."""
+    for number, line in enumerate(map(str.strip, text.split("\n")), 1):
+        if line.startswith(("msg", '"')) and not line.endswith('"'):
+            raise DataError(
+                f"line {number}: expected a string in double quotes, got {quoted(line)}"
+            )
+
+
+def _parts(text: str) -> Parts:
+    """Returns the lines of a message, each of which is a segment."""
+    parts = Parts()
+    for line in _LINES.split(text):
+        parts.translate(line)
+    return parts

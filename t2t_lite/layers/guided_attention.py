@@ -1,0 +1,77 @@
+"""Attention to the source whose first head learns a word alignment."""
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import keras
+from keras import ops
+
+from t2t_lite.layers.attention import EncoderDecoderAttention
+from t2t_lite.layers.auxiliary_losses import AuxiliaryLayer, Statistics
+
+# Keeps the logarithm finite where the softmax has become 0.
+_LEAST_WEIGHT = 1e-9
+
+
+@keras.saving.register_keras_serializable(package="t2t_lite")
+class GuidedAttention(EncoderDecoderAttention, AuxiliaryLayer):
+    """Supervises its first head (Chen et al. 2016; Garg et al. 2019, section 3.3).
+
+    Its loss is the cross entropy of the head's weights for the source position that each target
+    position is aligned to, the mean over all that are.
+
+    Args:
+        channels: D.
+        heads: H.
+        weight: of the loss, beside the mean loss of a token.
+        **kwargs: see `MultiHeadAttention`.
+    """
+
+    def __init__(self, channels: int, heads: int, weight: float, **kwargs: Any) -> None:
+        super().__init__(channels, heads, **kwargs)
+        self.weight = weight
+        self._alignment: keras.KerasTensor | None = None
+
+    @property
+    def statistics_shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """The summed cross entropy in nats, and the number of target positions."""
+        return {"entropy": (), "aligned": ()}
+
+    def auxiliary_losses(self, sums: Statistics) -> dict[str, keras.KerasTensor]:
+        """Returns the weighted mean."""
+        mean = sums["entropy"] / ops.maximum(sums["aligned"], 1.0)
+        return {"guided_alignment": self.weight * mean}
+
+    @contextlib.contextmanager
+    def guided_by(self, alignment: keras.KerasTensor) -> Iterator[None]:
+        """Supervises the calls inside the block.
+
+        Args:
+            alignment: [B, T], the source position that each target position is aligned to, from 1;
+                0: none.
+        """
+        self._alignment = alignment
+        try:
+            yield
+        finally:
+            self._alignment = None
+
+    def observe(self, weights: keras.KerasTensor) -> None:
+        """Adds the loss of the weights [B, H, T, S], if they are supervised."""
+        super().observe(weights)
+        if self._alignment is None:
+            return
+        alignment, size = self._alignment, ops.shape(weights)[3]
+        # A source that was truncated may have lost the position.
+        is_aligned = (alignment > 0) & (alignment <= size)
+        places = ops.where(is_aligned, alignment - 1, 0)[..., None]  # [B, T, 1]
+        first = ops.cast(weights[:, 0], "float32")  # [B, T, S]
+        chosen = ops.take_along_axis(first, places, axis=2)[..., 0]  # [B, T]
+        entropy = -ops.log(ops.maximum(chosen, _LEAST_WEIGHT))
+        self.add_statistics(
+            {
+                "entropy": ops.sum(ops.where(is_aligned, entropy, 0.0)),
+                "aligned": ops.sum(ops.cast(is_aligned, "float32")),
+            }
+        )

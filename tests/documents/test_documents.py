@@ -1,0 +1,248 @@
+"""Documents are translated in place: only their text changes."""
+
+import shutil
+import subprocess
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from support.small_runs import noisy_run
+from t2t_lite.bin import t2t_decoder
+from t2t_lite.decoding import jobs
+from t2t_lite.documents.html_page import HtmlPage
+from t2t_lite.documents.job import read_document
+from t2t_lite.documents.po_file import PoFile
+from t2t_lite.documents.xliff_file import XliffFile
+from t2t_lite.errors import DataError, UserError
+
+PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head><title>A  title</title><style>p { color: red }</style></head>
+<body>
+<!-- a comment -->
+<h1 id="x">Open
+  files</h1>
+<p>Click <b>Save</b><br> and <a
+  href="x.html">{name}</a>.</p><img src="y.png">
+<ul><li>One</li><li>Two &amp; three<ul><li>Four</li></ul></li></ul>
+<pre>no  change</pre><div translate="no"><p>nor <div>here</div></p></div>
+<p>   </p><p><img src="z.png"></p>
+</body></html>
+"""
+PAGE_SEGMENTS = [
+    "A title",
+    "Open files",
+    'Click <b>Save</b><br> and <a\U0010ff0a  href="x.html">{name}</a>.',
+    "One",
+    "Two &amp; three",
+    "Four",
+]
+
+PO = r"""# A translator's comment
+msgid ""
+msgstr ""
+"Project-Id-Version: app 1\n"
+"Content-Type: text/plain; charset=UTF-8\n"
+"Plural-Forms: nplurals=3; plural=(n==1 ? 0 : n<5 ? 1 : 2);\n"
+
+#: app.c:10
+msgid "Open file"
+msgstr "Datei öffnen"
+
+#, c-format
+msgid "Two lines:\n%s\tand %d\n"
+msgstr ""
+
+msgctxt "menu"
+msgid "%d file"
+msgid_plural "%d files"
+msgstr[0] ""
+msgstr[1] ""
+msgstr[2] ""
+
+#, fuzzy
+msgid "Old"
+msgstr "Alt"
+
+#~ msgid "gone"
+#~ msgstr "weg"
+"""
+
+XLIFF = """<?xml version="1.0" encoding="UTF-8"?>
+<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">
+ <file source-language="en" target-language="de" original="a"><body>
+  <trans-unit id="1"><source>Open <g id="1">the
+   file</g></source></trans-unit>
+  <trans-unit id="2"><source>Save</source><target>Sichern</target></trans-unit>
+  <trans-unit id="3"><source>Print<x id="4"/></source>
+    <target state="new"></target></trans-unit>
+  <trans-unit id="4" translate="no"><source>T2T</source></trans-unit>
+  <trans-unit id="5"><source>Old</source><target state="needs-translation">Old</target></trans-unit>
+  <trans-unit id="6"><source>Close</source><target/></trans-unit>
+ </body></file>
+</xliff>
+"""
+
+
+def upper(document):
+    return document.translated([segment.upper() for segment in document.segments]).decode()
+
+
+def test_a_page_changes_in_its_text_alone():
+    page = HtmlPage(PAGE.encode())
+    assert page.segments == PAGE_SEGMENTS
+    assert page.translated(page.segments).decode() == PAGE.replace("A  title", "A title").replace(
+        "Open\n  files", "Open files"
+    )
+    marked = page.translated([f"[{segment}]" for segment in page.segments]).decode()
+    assert '<h1 id="x">[Open files]</h1>' in marked
+    assert '<a\n  href="x.html">{name}</a>.]</p><img src="y.png">' in marked
+    assert "<li>[Two &amp; three]<ul><li>[Four]</li></ul></li>" in marked
+
+
+@given(st.text("<>/abp =\"'&;!-\n ", max_size=60))
+def test_malformed_pages_lose_nothing(text):
+    page = HtmlPage(text.encode())
+    found = page.translated(page.segments).decode()
+    assert found.split() == text.split()
+    assert not any("\n" in segment for segment in page.segments)
+
+
+def test_messages_without_a_translation_get_one():
+    pytest.importorskip("polib")
+    document = PoFile(PO.encode())
+    assert document.segments == ["Two lines:", "%s", "and %d", "%d file", "%d files", "Old"]
+    found = upper(document)
+    assert 'msgstr "Datei öffnen"' in found
+    assert 'msgstr "TWO LINES:\\n%S\\tAND %D\\n"' in found.replace('"\n"', "")
+    for number, text in enumerate(["%D FILE", "%D FILES", "%D FILES"]):
+        assert f'msgstr[{number}] "{text}"' in found
+    assert '#~ msgid "gone"' in found
+    assert "# A translator's comment" in found
+    assert "nplurals=3" in found
+
+
+def test_plural_forms_come_from_the_header():
+    pytest.importorskip("polib")
+    template = PO.replace('msgstr[0] ""\nmsgstr[1] ""\nmsgstr[2] ""\n', 'msgstr[0] ""\n')
+    assert 'msgstr[0] "%D FILE"' in upper(PoFile(template.encode()))
+
+
+def test_units_without_a_target_get_one():
+    document = XliffFile(XLIFF.encode())
+    assert document.segments == ['Open <g id="1">the file</g>', 'Print<x id="4"/>', "Old", "Close"]
+    found = document.translated(['A <g id="1">b</g>', 'C<x id="4"/>', "D", "E"]).decode()
+    assert '</source><target>A <g id="1">b</g></target></trans-unit>' in found
+    assert "<target>Sichern</target>" in found
+    assert '</source>\n    <target state="new">C<x id="4"/></target>' in found
+    assert "<source>T2T</source></trans-unit>" in found
+    assert '<target state="needs-translation">D</target>' in found
+    assert "<source>Close</source><target>E</target>" in found
+    assert XliffFile(found.encode().replace(b"needs-translation", b"final")).segments == [
+        'Print<x id="4"/>'
+    ]
+
+
+def test_version_2():
+    text = (
+        '<xliff version="2.0" srcLang="en" xmlns="urn:oasis:names:tc:xliff:document:2.0">'
+        '<file id="f"><unit id="1"><segment><source>Open</source></segment></unit></file></xliff>'
+    )
+    document = XliffFile(text.encode())
+    assert document.segments == ["Open"]
+    assert "</source><target>OPEN</target></segment>" in upper(document)
+
+
+@pytest.mark.parametrize(
+    ("name", "contents", "error", "message"),
+    [
+        (
+            "x.xliff",
+            b"<xliff><a></xliff>",
+            DataError,
+            r"x\.xliff: it is no well-formed XML: .*line 1",
+        ),
+        ("x.html", b"\xff", DataError, r"x\.html: not in UTF-8"),
+        ("x.po", b'msgid "a"\nfoo "b"\n', DataError, r"x\.po: .*line 2"),
+        (
+            "x.po",
+            b'msgid "a\nmsgstr ""\n',
+            DataError,
+            r"x\.po: line 1: expected a string in double",
+        ),
+    ],
+)
+def test_malformed_files_are_named(tmp_path, name, contents, error, message):
+    pytest.importorskip("polib")
+    (tmp_path / name).write_bytes(contents)
+    with pytest.raises(error, match=message):
+        read_document(str(tmp_path / name))
+
+
+def test_missing_files_are_named(tmp_path):
+    with pytest.raises(UserError, match="no such file"):
+        read_document(str(tmp_path / "x.po"))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    return noisy_run(folder, hidden_size=16, num_hidden_layers=1).folder
+
+
+def decode(run, source, target, *flags):
+    pytest.importorskip("ctranslate2")
+    flags = [
+        f"--output_dir={run}",
+        f"--decode_from_file={source}",
+        f"--decode_to_file={target}",
+        "--engine=ctranslate2",
+        "--decode_hparams=beam_size=2,extra_length=3,batch_size=2",
+        *flags,
+    ]
+    with pytest.raises(SystemExit) as ended:
+        t2t_decoder.main(flags)
+    return ended.value.code
+
+
+def test_the_command_translates_messages_and_goes_on_after_a_kill(run, tmp_path, monkeypatch):
+    pytest.importorskip("polib")
+    source, target = tmp_path / "app.po", tmp_path / "de.po"
+    source.write_text(PO)
+    append = jobs.BatchJournal.append
+
+    def killed(self, record):
+        append(self, record)
+        if record.lines:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(jobs.BatchJournal, "append", killed)
+        assert decode(run, source, target) == 130
+    assert not target.exists()
+    assert decode(run, source, target) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["app.po", "de.po"]
+    found = PoFile(target.read_bytes())
+    assert found.segments == ["Old"], "what is fuzzy stays so"
+    if shutil.which("msgfmt"):
+        checked = subprocess.run(
+            ["msgfmt", "--check-format", "-o", "/dev/null", target], capture_output=True
+        )
+        assert checked.returncode == 0, checked.stderr
+
+
+def test_the_command_translates_a_page(run, tmp_path):
+    source, target = tmp_path / "page.html", tmp_path / "de.html"
+    source.write_text(PAGE)
+    assert decode(run, source, target) == 0
+    found = target.read_text()
+    for piece in ("<!-- a comment -->", "<pre>no  change</pre>", 'href="x.html">', "{name}"):
+        assert found.count(piece) == 1
+
+
+def test_flags_for_lines_are_refused(run, tmp_path):
+    source = tmp_path / "page.html"
+    source.write_text(PAGE)
+    for flag in ("--output_format=json", f"--decode_reference={source}"):
+        assert decode(run, source, tmp_path / "out.html", flag) == 2
