@@ -4,6 +4,7 @@ import importlib.util
 
 from t2t_lite.errors import UserError
 
+DOCUMENTS = "documents"  # .po files
 IMPORT = "import"  # models of Marian and Hugging Face
 PLOTS = "plots"  # matplotlib
 ROUGE = "rouge"  # ROUGE, for summaries
@@ -11,6 +12,7 @@ SERVE = "serve"  # the HTTP server
 
 # The modules of each extra.
 _PACKAGES = {
+    DOCUMENTS: ("polib",),
     IMPORT: ("safetensors", "torch", "yaml"),
     PLOTS: ("matplotlib",),
     ROUGE: ("rouge_score",),

@@ -9,9 +9,10 @@ from typing import Protocol, Self, runtime_checkable
 import tensorflow as tf
 
 from t2t_lite.data.problem import DatasetSplit, Problem
-from t2t_lite.data.records import ALIGNMENT, FRAME_BYTES, read_examples
+from t2t_lite.data.records import FRAME_BYTES, read_examples
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.text.sample import ALIGNMENT
 
 _IDS = tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)
 _SIDES = ("inputs", "targets")

@@ -28,9 +28,6 @@ _HEADER_BYTES = _LENGTH.size + _CHECKSUM.size
 # A longer record is not an example: the longest line that is read takes a quarter of this.
 _MAX_RECORD_BYTES = 2**29
 _SIDES = {"inputs", "targets"}
-# A third feature: for each id of the targets the place of the source id that it is aligned to, from
-# 1; 0: none. A model with the hparam `guided_alignment_weight` learns it.
-ALIGNMENT = "alignment"
 FRAME_BYTES = _HEADER_BYTES + _CHECKSUM.size
 
 # The part of tensorflow/core/example/{example,feature}.proto for lists of int64; other lists are

@@ -1,12 +1,12 @@
 """Gettext's .po files: messages without a translation get one, with their plural forms."""
 
-import importlib.util
 import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from t2t_lite import extras
 from t2t_lite.documents.document import Parts
-from t2t_lite.errors import DataError, UserError, quoted
+from t2t_lite.errors import DataError, quoted
 from t2t_lite.markup.kinds import PLACEHOLDERS
 
 if TYPE_CHECKING:
@@ -37,8 +37,7 @@ class PoFile:
     markup = PLACEHOLDERS
 
     def __init__(self, contents: bytes) -> None:
-        if importlib.util.find_spec("polib") is None:
-            raise UserError(".po files need polib: pip install 't2t_lite[documents]'")
+        extras.require(extras.DOCUMENTS, "reading .po files")
         import polib
 
         text = contents.decode()

@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Sequence
-
-from lxml import etree
+from xml.parsers import expat
 
 from t2t_lite.documents.document import Parts, collapsed
 from t2t_lite.errors import DataError
@@ -34,8 +33,8 @@ class XliffFile:
 
     def __init__(self, contents: bytes) -> None:
         try:
-            etree.fromstring(contents, etree.XMLParser(resolve_entities=False, no_network=True))
-        except etree.XMLSyntaxError as error:
+            expat.ParserCreate().Parse(contents, True)
+        except expat.ExpatError as error:
             raise DataError(f"it is no well-formed XML: {error}") from None
         self._parts = Parts()
         self._stays: list[str] = []  # open units that are not translated

@@ -8,11 +8,10 @@ import numpy as np
 from t2t_lite.alignment.diagonal_aligner import DiagonalAligner
 from t2t_lite.alignment.id_links import aligned_ids, word_places
 from t2t_lite.alignment.pharaoh import parsed_links, read_links, written_links
-from t2t_lite.data.records import ALIGNMENT
 from t2t_lite.errors import DataError
 from t2t_lite.generation.chunks import Chunk, ExampleEncoder
 from t2t_lite.protocol_buffers import pack
-from t2t_lite.text.sample import Sample
+from t2t_lite.text.sample import ALIGNMENT, Sample
 from t2t_lite.text.text_encoder import TextEncoder
 
 # Of a larger corpus, so many pairs train the aligner.
@@ -22,7 +21,7 @@ _NO_SOURCE = 0
 
 
 class AligningExampleEncoder(ExampleEncoder):
-    """Adds to each example which source id each target id is aligned to: `records.ALIGNMENT`.
+    """Adds to each example which source id each target id is aligned to: `sample.ALIGNMENT`.
 
     Args:
         problem_name: the problem's name, for errors.

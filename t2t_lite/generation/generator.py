@@ -20,7 +20,6 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit, Problem
-from t2t_lite.data.records import ALIGNMENT
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.errors import DataError, UsageError
 from t2t_lite.files import INCOMPLETE
@@ -46,7 +45,7 @@ from t2t_lite.generation.workers import Workers, garbage_collector_paused
 from t2t_lite.lock import locked
 from t2t_lite.progress import progress
 from t2t_lite.text.bad_input import BadInput
-from t2t_lite.text.sample import Sample
+from t2t_lite.text.sample import ALIGNMENT, Sample
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import keras
 from keras import ops
 
-from t2t_lite.data.records import ALIGNMENT
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.transformer import TransformerHParams
@@ -39,6 +38,7 @@ from t2t_lite.models.hparams_model import make_mixture
 from t2t_lite.models.output_projection import OutputProjection
 from t2t_lite.models.prepended import MayPrepend, full_attention_bias
 from t2t_lite.models.seq2seq import DecodeState, Features, shift_right
+from t2t_lite.text.sample import ALIGNMENT
 
 # Rows of T2T's target-space embedding, and the row that it uses for translation.
 _TARGET_SPACES, _TARGET_SPACE_ID = 32, 0

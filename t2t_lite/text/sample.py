@@ -2,5 +2,9 @@
 
 # {"inputs": source, "targets": target}, one line each; {"targets": text} for language models, whose
 # inputs are "" once the sample is ready to be encoded. With a file of alignments, the links of its
-# words are under `records.ALIGNMENT`, in Pharaoh's format.
+# words are under `ALIGNMENT`, in Pharaoh's format.
 Sample = dict[str, str]
+
+# In an example for training, this feature has for each id of the targets the place of the source id
+# that it is aligned to, from 1; 0: none. The hparam `guided_alignment_weight` makes models learn it.
+ALIGNMENT = "alignment"

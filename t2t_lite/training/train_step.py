@@ -20,10 +20,10 @@ from typing import NamedTuple
 import keras
 import tensorflow as tf
 
-from t2t_lite.data.records import ALIGNMENT
 from t2t_lite.errors import UsageError
 from t2t_lite.layers.auxiliary_losses import Statistics
 from t2t_lite.models.seq2seq import Seq2Seq
+from t2t_lite.text.sample import ALIGNMENT
 from t2t_lite.training import rdrop
 from t2t_lite.training.bucket_padding import BucketShapes
 from t2t_lite.training.devices import sum_replicas

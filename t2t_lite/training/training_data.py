@@ -9,10 +9,11 @@ from t2t_lite.data.data_statistics import DataStatistics, count_examples
 from t2t_lite.data.example_reader import ExampleReader
 from t2t_lite.data.input_pipeline import train_dataset
 from t2t_lite.data.problem import DatasetSplit, Problem
-from t2t_lite.data.records import ALIGNMENT, read_examples
+from t2t_lite.data.records import read_examples
 from t2t_lite.data.rewriting import Rewriter
 from t2t_lite.errors import DataError
 from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.text.sample import ALIGNMENT
 from t2t_lite.text.text_encoder import TextEncoder
 
 

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from t2t_lite import registry
-from t2t_lite.data.records import ALIGNMENT, read_examples
+from t2t_lite.data.records import read_examples
 from t2t_lite.data.text_problems import Text2SelfProblem
 from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.generation.generator import generate_data
+from t2t_lite.text.sample import ALIGNMENT
 
 WORDS = ["red", "blue", "green", "old", "new", "big", "small", "car", "house", "tree"]
 

@@ -10,11 +10,11 @@ from support.rounding import assert_close
 from support.terms import forward_terms, step_terms
 from support.training_steps import DROPOUT, DRY, VOCAB, joined, make_step, ragged_batch, weights_of
 from t2t_lite import registry
-from t2t_lite.data.records import ALIGNMENT
 from t2t_lite.errors import UsageError
 from t2t_lite.layers.guided_attention import GuidedAttention
 from t2t_lite.models.evolved_transformer import EvolvedTransformer
 from t2t_lite.models.transformer import Transformer
+from t2t_lite.text.sample import ALIGNMENT
 
 SMALL = (
     "num_hidden_layers=2,hidden_size=16,filter_size=32,num_heads=2,optimizer=sgd,clip_grad_norm=0,"
