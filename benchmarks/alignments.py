@@ -32,7 +32,7 @@ from t2t_lite.alignment.diagonal_aligner import DiagonalAligner
 
 PROBLEM = "text2text_tmpdir_bpe"
 HPARAMS = (
-    "num_hidden_layers=2,hidden_size=256,filter_size=1024,num_heads=4,batch_size=2048,"
+    "num_hidden_layers=2,hidden_size=128,filter_size=512,num_heads=4,batch_size=2048,"
     "guided_alignment_weight=2,learning_rate_constant=1,learning_rate_warmup_steps=500"
 )
 EVALUATED = 200  # verses that the trainer evaluates on, which are in training, too

@@ -183,12 +183,13 @@ class Inline(TensorFlowWorker):
 
     def __init__(self):
         self._scores = None
+        self._guide = types.SimpleNamespace(guided=lambda sources, limits, found: found)
 
     def map(self, work, batches):
         for number, batch in enumerate(batches):
             yield number, work(self, batch)
 
-    def _search(self, inputs, limits, prefixes, numbers, given):
+    def _search(self, inputs, limits, prefixes, numbers, given, extra):
         question = (inputs == ByteTextEncoder().encode("?")[0]).any(axis=1)
         ids = np.zeros([len(inputs), 1, max(limits)], np.int32)
         ids[:, :, 0] = EOS_ID

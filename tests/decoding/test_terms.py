@@ -127,6 +127,15 @@ def test_files_json_and_a_killed_run(run, tmp_path, files, monkeypatch):
     assert _decode(run, tmp_path, "again", files, output_format="json") == wanted
 
 
+def test_ensembles_with_prefixes_meet_them_too(run, tmp_path, files):
+    prefixes = tmp_path / "prefixes.txt"
+    prefixes.write_text("".join("So\n" if line else "\n" for line in _LINES))
+    settings = {"prefix_file": str(prefixes), "checkpoint_path": ("", "")}
+    outputs = _decode(run, tmp_path, "out", files, **settings)
+    assert has_terms(outputs)
+    assert all(output.startswith("So") for output in outputs if output)
+
+
 def test_terms_that_cannot_be_met_are_reported(run, tmp_path, files):
     (tmp_path / "terms.tsv").write_text("cat\t" + "Katze " * 30)
     first, *_ = _decode(run, tmp_path, "out", files, output_format="json")
