@@ -400,12 +400,15 @@ class Transformer(MayPrepend):
         """Creates encoder and decoder; refuses to align without attention to the source."""
         super().make_layers()
         h = self.hparams
-        has_guide = any(isinstance(layer, GuidedAttention) for layer in self.auxiliary_layers)
-        if h.is_guided and (h.prepends_inputs or not has_guide):
+        if h.is_guided and (h.prepends_inputs or not self._has_guide):
             raise UsageError(
                 f"hparam guided_alignment_weight={h.guided_alignment_weight:g}: this model has no "
                 "attention to a source that an alignment could guide; set it to 0"
             )
+
+    @property
+    def _has_guide(self) -> bool:
+        return any(isinstance(layer, GuidedAttention) for layer in self.auxiliary_layers)
 
     def hidden(self, features: Features, training: bool = False) -> keras.KerasTensor:
         """Returns the decoder's output [B, T, D]; in training, `alignment` [B, T] guides it."""
