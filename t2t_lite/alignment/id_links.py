@@ -33,7 +33,7 @@ def aligned_ids(links: Links, sources: Sequence[int], targets: Sequence[int]) ->
         targets: likewise.
 
     Returns:
-        Places from 1; 0: none.
+        Places from 1; 0: to none.
     """
     words = collections.defaultdict(set)
     for source, target in links:

@@ -75,15 +75,31 @@ def align_units(
     by_position = _by_position(len(target_units), len(source_units))
     if attention is None or not by_position.size:
         return by_position
-    rows = _shares(target, target_units, target_tokens)  # [U, T]
-    columns = _shares(source, source_units, source_tokens)  # [V, S]
-    found = rows @ attention.astype(np.float64) @ columns.T  # [U, V]
+    to_tokens = word_attention(target, target_units, target_tokens, attention)  # [U, S]
+    found = word_attention(source, source_units, source_tokens, to_tokens.T).T  # [U, V]
     found = np.where(np.isfinite(found), found, 0.0)
     words = np.array([source[start:end] for start, end in source_units])
     for number, (start, end) in enumerate(target_units):
         found[number, words == target[start:end]] *= _COPY
     total = found.sum(axis=1, keepdims=True)
     return np.where(total > 0, found / np.where(total > 0, total, 1.0), by_position)
+
+
+def word_attention(
+    text: str, units: Sequence[Unit], tokens: Sequence[str], attention: np.ndarray
+) -> np.ndarray:
+    """Returns the attention of words, the sum of that of their tokens.
+
+    Args:
+        text: the text.
+        units: its U words.
+        tokens: its T tokens.
+        attention: [T, ...].
+
+    Returns:
+        [U, ...]; of a token in several words, each has its share.
+    """
+    return _shares(text, units, tokens) @ attention.astype(np.float64)
 
 
 def _by_position(targets: int, sources: int) -> np.ndarray:

@@ -200,15 +200,15 @@ def _fields(hypothesis: Hypothesis) -> list[Any]:
     if details is None:
         return [output, ids, score, None]
     attention = None if details.attention is None else details.attention.tolist()
-    numbers = (details.log_probs.tolist(), attention)
+    numbers = (details.log_probs.tolist(), attention, details.is_aligned)
     return [output, ids, score, [details.source_tokens, details.tokens, *numbers]]
 
 
 def _hypothesis(output: Any, ids: Any, score: Any, details: Any) -> Hypothesis:
     if details is not None:
-        source_tokens, tokens, log_probs, attention = details
+        source_tokens, tokens, log_probs, attention, is_aligned = details
         attention = None if attention is None else np.array(attention)
-        details = Details(source_tokens, tokens, np.array(log_probs), attention)
+        details = Details(source_tokens, tokens, np.array(log_probs), attention, is_aligned)
     return Hypothesis(Output(*output), ids, score, details)
 
 

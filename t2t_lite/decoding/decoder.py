@@ -371,7 +371,8 @@ class Decoder:
             tokens = self.text.target_tokens(target.ids[start:])
             source_tokens = self.text.source_tokens(target.source.ids)
             shown = None if attention is None else attention[start:]
-            yield Details(source_tokens, tokens, log_probs[start:], shown)
+            is_aligned = self.engine.model_hparams.is_guided
+            yield Details(source_tokens, tokens, log_probs[start:], shown, is_aligned)
 
     def _prompt_size(self, source: Source) -> int:
         """Returns how many ids of a target users do not see: a language, or a prompt."""

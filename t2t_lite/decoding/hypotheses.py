@@ -48,6 +48,8 @@ class Details(NamedTuple):
     # [T, S], of the last layer, averaged over its heads; None if the model has none, or for a line
     # that was split in pieces and is too long to have all of it
     attention: np.ndarray | None
+    # Whether the attention is that of a head that has learned to align: to EOS, where to no word.
+    is_aligned: bool = False
 
 
 class Hypothesis(NamedTuple):

@@ -136,6 +136,7 @@ def join_details(pieces: Sequence[Details]) -> Details:
         [token for piece in pieces for token in piece.tokens],
         np.concatenate([piece.log_probs for piece in pieces]),
         _join_attention([piece.attention for piece in pieces]),
+        pieces[0].is_aligned,
     )
 
 

@@ -71,12 +71,10 @@ def _links(source: Source, hypothesis: Hypothesis, output_format: str) -> str:
     details = hypothesis.details
     if details is None or details.attention is None:
         return ""
+    aligned = (details.source_tokens, details.tokens, details.attention, details.is_aligned)
     if output_format != ALIGNMENTS:
-        return written_links(token_links(details.attention))
-    tokens = details.source_tokens, details.tokens
-    return written_links(
-        word_links(source.text, hypothesis.output.text, *tokens, details.attention)
-    )
+        return written_links(token_links(*aligned))
+    return written_links(word_links(source.text, hypothesis.output.text, *aligned))
 
 
 def _entry(source: Source, hypothesis: Hypothesis) -> dict[str, Any]:

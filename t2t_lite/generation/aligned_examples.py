@@ -17,8 +17,6 @@ from t2t_lite.text.text_encoder import TextEncoder
 # Of a larger corpus, so many pairs train the aligner.
 _MOST_PAIRS = 1_000_000
 
-_NO_SOURCE = 0
-
 
 class AligningExampleEncoder(ExampleEncoder):
     """Adds to each example which source id each target id is aligned to: `sample.ALIGNMENT`.
@@ -39,13 +37,14 @@ class AligningExampleEncoder(ExampleEncoder):
         self._aligner = aligner
 
     def _further(self, chunk: Chunk) -> Iterator[dict[str, bytes]]:
-        """Yields the alignment of each sample; EOS has none."""
+        """Yields the alignment of each sample; what is aligned to no word is so to EOS."""
         sides = (self.encoders["inputs"], chunk.inputs), (self.encoders["targets"], chunk.targets)
         lines = (encoder.encode_lines(texts) for encoder, texts in sides)
         pairs = [*zip(*lines, strict=True)]
         found = self._by_words(pairs, chunk) if self._aligner is None else self._by_ids(pairs)
-        for alignment in found:
-            yield {ALIGNMENT: pack([*alignment, _NO_SOURCE])}
+        for (source, _), alignment in zip(pairs, found, strict=True):
+            eos = len(source) + 1
+            yield {ALIGNMENT: pack([place or eos for place in [*alignment, eos]])}
 
     def _by_ids(self, pairs: Sequence[tuple[list[int], list[int]]]) -> Iterator[list[int]]:
         assert self._aligner is not None

@@ -6,5 +6,6 @@
 Sample = dict[str, str]
 
 # In an example for training, this feature has for each id of the targets the place of the source id
-# that it is aligned to, from 1; 0: none. The hparam `guided_alignment_weight` makes models learn it.
+# that it is aligned to, from 1: that of EOS, if to no word. The hparam `guided_alignment_weight`
+# makes models learn it.
 ALIGNMENT = "alignment"

@@ -23,9 +23,15 @@ def test_words_have_the_attention_of_all_their_tokens():
     assert found == [(1, 0), (2, 1), (0, 2)]
 
 
+def test_a_word_that_attends_to_eos_may_lack_a_link():
+    arguments = (SOURCE, TARGET, SOURCE_TOKENS, TARGET_TOKENS, ATTENTION)
+    assert word_links(*arguments, may_lack=True) == [(1, 0), (2, 1)]
+    assert token_links(*arguments[2:], may_lack=True) == [(1, 0), (1, 1), (1, 2)]
+
+
 def test_tokens_but_eos_are_linked():
-    assert token_links(ATTENTION) == [(1, 0), (1, 1), (1, 2), (0, 3)]
-    assert token_links(ATTENTION[:1]) == []
+    assert token_links(SOURCE_TOKENS, TARGET_TOKENS, ATTENTION) == [(1, 0), (1, 1), (1, 2), (0, 3)]
+    assert token_links(SOURCE_TOKENS[-1:], TARGET_TOKENS, ATTENTION[:, -1:]) == []
 
 
 def test_empty_sides_have_no_links():

@@ -60,7 +60,8 @@ def words_of(problem, folder, example, data="data"):
     places = [word_places(encoder, ids) for ids in sides]
     words = [encoder.decode(ids).split() for ids in sides]
     pairs = zip(places[1], example[ALIGNMENT][:-1], strict=True)
-    return [(words[0][places[0][i - 1]] if i else "", words[1][j]) for j, i in pairs]
+    eos = len(example["inputs"])
+    return [(words[0][places[0][i - 1]] if i < eos else "", words[1][j]) for j, i in pairs]
 
 
 @pytest.mark.parametrize("options", [{}, {"clean": "duplicates"}])
@@ -69,12 +70,21 @@ def test_links_of_words_become_those_of_ids(problem, folder, options):
     assert len(examples) > 50
     for example in examples:
         assert len(example[ALIGNMENT]) == len(example["targets"])
-        assert example[ALIGNMENT][-1] == 0, "of EOS"
+        assert example[ALIGNMENT][-1] == len(example["inputs"]), "EOS is aligned to EOS"
         assert all(
             target == source.upper() for source, target in words_of(problem, folder, example)
         )
     evaluation = next(read_examples(problem.filepaths(str(folder / "data"), "eval")))
     assert ALIGNMENT not in evaluation
+
+
+def test_words_without_a_link_are_aligned_to_eos(problem, folder):
+    path = folder / "links.txt"
+    lines = [line.split() for line in path.read_text().splitlines()]
+    path.write_text("".join(" ".join(links[1:]) + "\n" for links in lines))
+    for example in generate(problem, folder, path):
+        found = words_of(problem, folder, example)
+        assert {source for source, target in found if target != source.upper()} == {""}
 
 
 def test_they_are_made_here(problem, folder):
