@@ -13,15 +13,13 @@ table in Markdown has, in percent:
   attention of the model: the second figure of this kind.
 """
 
-import argparse
 import collections
 import html.parser
-import pathlib
 import re
 from collections.abc import Iterator, Sequence
 
 from adaptation import plain_text
-from terms import rows
+from terms import parser_of, rows
 
 from t2t_lite.data.problem import Output
 from t2t_lite.decoding.config import DecoderConfig
@@ -92,14 +90,7 @@ def agreement(outputs: Sequence[str], people: Sequence[str]) -> float:
 
 def main() -> None:
     """Prints the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    path = pathlib.Path
-    parser.add_argument("--libreoffice", type=path, required=True, help="folder of *.tsv.gz")
-    parser.add_argument("--run", type=path, required=True, help="the run folder")
-    parser.add_argument("--language", default="de", help="the target's (de)")
-    args = parser.parse_args()
+    args = parser_of(__doc__).parse_args()
     pairs = rows(args.libreoffice / "test.tsv.gz", args.language)
     pairs = [pair for pair in pairs if _TAG.search(pair[0]) and all(map(plain_text, pair))]
     sources, people = zip(*pairs, strict=True)

@@ -61,15 +61,21 @@ def terms_of(pairs: Iterator[tuple[str, str]]) -> TermList:
     )
 
 
-def main() -> None:
-    """Prints the table."""
+def parser_of(description: str | None) -> argparse.ArgumentParser:
+    """Returns a parser of what a model of the help is measured with."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     path = pathlib.Path
     parser.add_argument("--libreoffice", type=path, required=True, help="folder of *.tsv.gz")
     parser.add_argument("--run", type=path, required=True, help="the run folder")
     parser.add_argument("--language", default="de", help="the target's (de)")
+    return parser
+
+
+def main() -> None:
+    """Prints the table."""
+    parser = parser_of(__doc__)
     parser.add_argument("--rounds", type=int, default=3, help="of which medians are printed (3)")
     parser.add_argument("--decode_hparams", default="", help="changes to the search")
     args = parser.parse_args()
