@@ -77,12 +77,13 @@ def main() -> None:
     """Prints the table."""
     parser = parser_of(__doc__)
     parser.add_argument("--rounds", type=int, default=3, help="of which medians are printed (3)")
+    parser.add_argument("--splits", default="dev,test", help="of the help (dev,test)")
     parser.add_argument("--decode_hparams", default="", help="changes to the search")
     args = parser.parse_args()
     terms = terms_of(rows(args.libreoffice / "train.tsv.gz", args.language))
     pairs = [
         (plain_text(source), plain_text(target))
-        for split in ("dev", "test")
+        for split in args.splits.split(",")
         for source, target in rows(args.libreoffice / f"{split}.tsv.gz", args.language)
     ]
     pairs = [*dict.fromkeys(pair for pair in pairs if all(pair))]
