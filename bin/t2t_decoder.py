@@ -33,13 +33,14 @@ COMMAND = Command(
 def main(args: types.SimpleNamespace) -> None:
     """Runs the command."""
     config = configure(args)
+    if is_document(config.decode_from_file):
+        with quiet_import():
+            from t2t_lite.documents import job
+        job.run(config)
+        return
     with quiet_import():
         from t2t_lite.decoding import jobs
-        from t2t_lite.documents import job
-    if is_document(config.decode_from_file):
-        job.run(config)
-    else:
-        jobs.run(config)
+    jobs.run(config)
 
 
 def configure(args: types.SimpleNamespace) -> DecoderConfig:

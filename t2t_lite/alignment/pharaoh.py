@@ -12,7 +12,7 @@ def read_links(path: str) -> Iterator[Links]:
     """Yields the links of each line of a file.
 
     Raises:
-        DataError: something is no link.
+        DataError: part of a line is not a link.
     """
     for number, line in enumerate(iterate_lines(path), 1):
         yield parsed_links(line, f"{path}, line {number}: ")
@@ -26,7 +26,7 @@ def parsed_links(line: str, where: str = "") -> Links:
         where: what an error says first.
 
     Raises:
-        DataError: something is no link.
+        DataError: part of a line is not a link.
     """
     return [_link(text, where) for text in line.split()]
 

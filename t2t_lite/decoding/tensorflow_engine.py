@@ -140,7 +140,7 @@ class TensorFlowWorker(Worker):
         self._vocab_size = models[0].targets_vocab_size
         self._search = make_search(model, encoders, hparams, parts)
         self._guide = TermGuide(
-            encoders["targets"],
+            speaking(encoders, hparams.languages),
             hparams,
             lambda kinds, beam_size: make_term_search(
                 model, encoders, hparams, parts, kinds, beam_size

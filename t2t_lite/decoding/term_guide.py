@@ -17,6 +17,7 @@ from t2t_lite.search.term_search import TermSearch
 from t2t_lite.terms.spelling import Speller
 from t2t_lite.terms.term_automaton import TermTables, batched, kinds, term_tables
 from t2t_lite.terms.term_list import uses
+from t2t_lite.text.languages import ANY, speaking
 from t2t_lite.text.text_encoder import EOS_ID, TextEncoder
 
 # The smallest beam of a search with terms, and the largest that it grows to with their number.
@@ -32,7 +33,7 @@ class TermGuide:
     """Makes outputs meet the terms of their sources.
 
     Args:
-        encoder: the targets' vocabulary.
+        encoders: the encoders of "inputs" and "targets", in the languages of the hparams.
         hparams: search settings.
         make_search: makes a search for the kinds of all ids, with a beam size.
         run: runs a search.
@@ -40,17 +41,19 @@ class TermGuide:
 
     def __init__(
         self,
-        encoder: TextEncoder,
+        encoders: Mapping[str, TextEncoder],
         hparams: DecodeHParams,
         make_search: Callable[[np.ndarray, int], TermSearch],
         run: RunSearch,
     ) -> None:
-        self._encoder = encoder
+        self._encoder = encoders["targets"]
         self._hparams = hparams
         self._run = run
-        self._speller = Speller(encoder)
+        self._speller = functools.cache(
+            lambda languages: Speller(speaking(encoders, languages)["targets"])
+        )
         self._search = functools.cache(
-            lambda beam_size: make_search(kinds(self._speller.borders), beam_size)
+            lambda beam_size: make_search(kinds(self._speller(ANY).borders), beam_size)
         )
 
     def guided(
@@ -116,7 +119,8 @@ class TermGuide:
 
     def _tables(self, source: Source, forbidden: set[str]) -> TermTables:
         assert source.terms is not None
-        return term_tables(source.terms.wanted(source.text), sorted(forbidden), self._speller)
+        wanted = source.terms.wanted(source.text)
+        return term_tables(wanted, sorted(forbidden), self._speller(source.languages))
 
     def _missing(self, source: Source, targets: Sequence[Target]) -> int:
         """Returns how many terms the shown hypotheses lack."""

@@ -12,7 +12,7 @@ _HIDDEN = {"\n": "\U0010ff0a", "\r": "\U0010ff0d", "\t": "\U0010ff09"}
 _TO_LINE = str.maketrans(_HIDDEN)
 _FROM_LINE = str.maketrans({hidden: shown for shown, hidden in _HIDDEN.items()})
 
-_SPACE = re.compile(r"\s+")
+_SPACE = re.compile(r"[ \t\n\r\f]+")  # what browsers show as one space; not U+00A0
 _PADDED = re.compile(r"(\s*)(.*?)(\s*)", re.DOTALL)
 
 

@@ -9,50 +9,16 @@ from t2t_lite.markup.tokens import Token, TokenKind, tokens_of
 
 # Elements within a sentence: phrasing content of the HTML standard, and of earlier ones.
 _INLINE = frozenset(
-    [
-        "a",
-        "abbr",
-        "acronym",
-        "b",
-        "bdi",
-        "bdo",
-        "big",
-        "br",
-        "cite",
-        "code",
-        "data",
-        "del",
-        "dfn",
-        "em",
-        "font",
-        "i",
-        "img",
-        "ins",
-        "kbd",
-        "mark",
-        "q",
-        "rp",
-        "rt",
-        "ruby",
-        "s",
-        "samp",
-        "small",
-        "span",
-        "strike",
-        "strong",
-        "sub",
-        "sup",
-        "time",
-        "tt",
-        "u",
-        "var",
-        "wbr",
-    ]
+    {"a", "abbr", "acronym", "b", "bdi", "bdo", "big", "br", "cite", "code", "data", "del", "dfn"}
+    | {"em", "font", "i", "img", "ins", "kbd", "mark", "q", "rp", "rt", "ruby", "s", "samp"}
+    | {"small", "span", "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr"}
 )
-# What is in these is no text, or its white space means something.
+# Their contents are not text, or white space matters in them.
 _UNTRANSLATED_BLOCKS = frozenset(
     ["pre", "svg", "math", "textarea", "template", "noscript", "object", "iframe"]
 )
+
+_TEXT = (TokenKind.TEXT, TokenKind.ENTITY)
 
 
 class HtmlPage:
@@ -119,9 +85,6 @@ class HtmlPage:
         self._parts.keep("".join(token.raw for token in run[:first]))
         self._parts.translate("".join(map(collapsed, run[first:last])))
         self._parts.keep("".join(token.raw for token in run[last:]))
-
-
-_TEXT = (TokenKind.TEXT, TokenKind.ENTITY)
 
 
 def _has_text(token: Token) -> bool:

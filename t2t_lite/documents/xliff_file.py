@@ -26,7 +26,7 @@ class XliffFile:
 
     Raises:
         UnicodeDecodeError: it is not UTF-8.
-        DataError: it is no well-formed XML; the message names the line.
+        DataError: it is not well-formed XML; the message names the line.
     """
 
     markup = XML
@@ -35,7 +35,7 @@ class XliffFile:
         try:
             expat.ParserCreate().Parse(contents, True)
         except expat.ExpatError as error:
-            raise DataError(f"it is no well-formed XML: {error}") from None
+            raise DataError(f"not well-formed XML: {error}") from None
         self._parts = Parts()
         self._stays: list[str] = []  # open units that are not translated
         tokens = [*tokens_of(contents.decode(), XML)]

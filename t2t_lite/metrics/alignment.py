@@ -27,7 +27,7 @@ class Aer(OutputMetric):
         """Returns |A ∩ S| + |A ∩ P|, and |A| + |S|.
 
         Raises:
-            DataError: something is no link; its segment is named.
+            DataError: part of a segment is not a link; the message names the segment.
         """
         rows = []
         for number, segment in enumerate(segments, 1):

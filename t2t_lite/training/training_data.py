@@ -49,8 +49,7 @@ class TrainingData:
         Raises:
             DataError: there is none, or the data lacks the alignments that the hparams ask for.
         """
-        first = next(read_examples(self.paths), {})
-        if self._reader.has_alignment and ALIGNMENT not in first:
+        if self._reader.has_alignment and ALIGNMENT not in next(read_examples(self.paths), {}):
             raise DataError(
                 f"{self.paths[0]} has no alignments, which hparam guided_alignment_weight needs: "
                 "generate the data with t2t-datagen --alignments=auto, or from a file"

@@ -23,6 +23,7 @@ from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.prometheus import ServerMetrics
 from t2t_lite.serving.request_translator import RequestTranslator
 from t2t_lite.serving.requests import TranslationRequest
+from t2t_lite.terms.term_list import TermList
 from t2t_lite.text.imported_encoder import TRANSLATION
 from t2t_lite.text.languages import Languages
 
@@ -63,6 +64,15 @@ def texts_of(beams):
 
 def ids_of(words):
     return [3 + WORDS.index(word) for word in words.split()]
+
+
+def test_terms_are_spelled_without_a_language(silent):
+    terms, languages = TermList({"w1": ("w9 w8",)}), Languages("de", "en")
+    sources = silent.text.encode(TEXTS, languages=languages, terms=terms)
+    for source, hypotheses in zip(sources, silent.decode(sources), strict=True):
+        (use,) = hypotheses[0].terms or [None]
+        assert (use is None) == ("w1" not in source.text.split())
+        assert use is None or use.met == use.wanted.times
 
 
 def test_sources_begin_with_their_language_and_outputs_with_theirs_unseen(decoder):

@@ -97,6 +97,8 @@ def test_a_page_changes_in_its_text_alone():
     )
     marked = page.translated([f"[{segment}]" for segment in page.segments]).decode()
     assert '<h1 id="x">[Open files]</h1>' in marked
+    no_break = "<p>10\u00a0km</p>"
+    assert HtmlPage(no_break.encode()).segments == ["10\u00a0km"]
     assert '<a\n  href="x.html">{name}</a>.]</p><img src="y.png">' in marked
     assert "<li>[Two &amp; three]<ul><li>[Four]</li></ul></li>" in marked
 
@@ -161,7 +163,7 @@ def test_version_2():
             "x.xliff",
             b"<xliff><a></xliff>",
             DataError,
-            r"x\.xliff: it is no well-formed XML: .*line 1",
+            r"x\.xliff: not well-formed XML: .*line 1",
         ),
         ("x.html", b"\xff", DataError, r"x\.html: not in UTF-8"),
         ("x.po", b'msgid "a"\nfoo "b"\n', DataError, r"x\.po: .*line 2"),
