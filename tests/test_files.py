@@ -164,7 +164,11 @@ def run(tmp_path, monkeypatch) -> run_folder.RunFolder:
     monkeypatch.setattr(run_folder.RunFolder, "refuse_other_vocabulary", lambda *_: None)
     engine = types.SimpleNamespace(kind="another")
     decoder = types.SimpleNamespace(
-        hparams=DecodeHParams(), problem=problem, engine=engine, check_markup=lambda kind: None
+        hparams=DecodeHParams(),
+        problem=problem,
+        engine=engine,
+        check_markup=lambda kind: None,
+        check_terms=lambda terms: None,
     )
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
