@@ -73,6 +73,7 @@ def test_each_word_of_an_output_has_a_link(run, tmp_path, engine):
             assert links(tokens) == wanted
 
 
+@pytest.mark.integration
 def test_all_hypotheses_have_columns(run, tmp_path):
     search = "beam_size=2,extra_length=3,return_beams=true"
     found = decode(run, tmp_path, "words", output_format="alignments", decode_hparams=search)
@@ -104,7 +105,7 @@ def ended(main, *flags):
 def test_a_head_learns_the_alignments_that_it_is_given(tmp_path, capsys):
     """Words in the opposite order, which no attention has to follow to predict them."""
     random = np.random.default_rng()
-    names = [f"{a}{b}{c}" for a in "bdfgk" for b in "aeiou" for c in "lmnrs"]
+    names = [f"{a}{b}{c}" for a in "bdf" for b in "aeiou" for c in "ln"]
     rows = [random.choice(names, random.integers(3, 7), replace=False) for _ in range(600)]
     texts = {
         "inputs": [" ".join(row) for row in rows],

@@ -103,6 +103,7 @@ def _decode(run, tmp_path, name, files, **settings):
     return target.read_bytes().decode().split("\n")[:-1]
 
 
+@pytest.mark.integration
 def test_files_json_and_a_killed_run(run, tmp_path, files, monkeypatch):
     wanted = _decode(run, tmp_path, "out", files, output_format="json")
     objects = [json.loads(line)["hypotheses"] for line in wanted]
@@ -127,6 +128,7 @@ def test_files_json_and_a_killed_run(run, tmp_path, files, monkeypatch):
     assert _decode(run, tmp_path, "again", files, output_format="json") == wanted
 
 
+@pytest.mark.integration
 def test_ensembles_with_prefixes_meet_them_too(run, tmp_path, files):
     prefixes = tmp_path / "prefixes.txt"
     prefixes.write_text("".join("So\n" if line else "\n" for line in _LINES))
@@ -136,6 +138,7 @@ def test_ensembles_with_prefixes_meet_them_too(run, tmp_path, files):
     assert all(output.startswith("So") for output in outputs if output)
 
 
+@pytest.mark.integration
 def test_terms_that_cannot_be_met_are_reported(run, tmp_path, files):
     (tmp_path / "terms.tsv").write_text("cat\t" + "Katze " * 30)
     first, *_ = _decode(run, tmp_path, "out", files, output_format="json")
