@@ -32,7 +32,7 @@ from t2t_lite.alignment.diagonal_aligner import DiagonalAligner
 
 PROBLEM = "text2text_tmpdir_bpe"
 HPARAMS = (
-    "num_hidden_layers=2,hidden_size=128,filter_size=512,num_heads=4,batch_size=2048,"
+    "num_hidden_layers=2,hidden_size=128,filter_size=512,num_heads=4,batch_size=4096,"
     "guided_alignment_weight=2,learning_rate_constant=1,learning_rate_warmup_steps=500"
 )
 EVALUATED = 200  # verses that the trainer evaluates on, which are in training, too
@@ -169,7 +169,7 @@ def main() -> None:
     parser.add_argument("--data", type=path, required=True, help="the package's folder of data")
     parser.add_argument("--output_dir", type=path, required=True, help="folder of all files")
     parser.add_argument("--eflomal", default="eflomal-align", help="the program (eflomal-align)")
-    parser.add_argument("--steps", type=int, default=4000, help="of training (4000)")
+    parser.add_argument("--steps", type=int, default=8000, help="of training (8000)")
     args = parser.parse_args()
     verses = Verses(args.data, args.output_dir / "text")
     found = by_eflomal(verses, args.eflomal)
