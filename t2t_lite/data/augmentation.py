@@ -5,7 +5,7 @@ Both choose among the words that the alignment of the pair (`text.sample.ALIGNME
 
 import abc
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -54,7 +54,7 @@ class PairAugmentation(abc.ABC):
         self._encoders = [encoders[side] for side in _SIDES]
         for side in self.sides:
             require_spelled(self.marks, encoders[side], f"{self.hparam}={share:g}", side)
-        self._texts = [_IdTexts(encoder) for encoder in self._encoders]
+        self._texts = [_id_texts(encoder) for encoder in self._encoders]
 
     def __call__(self, pairs: Sequence[Pair], draw: Draw) -> list[Pair]:
         """Returns the pairs after the changes.
@@ -73,13 +73,14 @@ class PairAugmentation(abc.ABC):
 
     def _changed(self, pair: Pair, numbers: Sequence[float]) -> Pair:
         """Changes a pair by random numbers: how many spans, which; and one more."""
-        sides = [*zip(self._encoders, self._texts, pair[:2], strict=True)]
-        texts = [encoder.decode(ids[:-1]) for encoder, _, ids in sides]
-        before = [tokens(ids[:-1]) for _, tokens, ids in sides]
-        links = _links(texts, before, pair.alignment)
+        sides = [pair.source[:-1], pair.target[:-1]]
+        texts = [encoder.decode(ids) for encoder, ids in zip(self._encoders, sides, strict=True)]
+        tokens = self._tokens(sides)
+        words = units_of(texts[0]), units_of(texts[1])
+        links = _links(texts, words, tokens, pair.alignment)
         count, *picks = numbers[: 1 + _MOST_SPANS]
-        left = self._spans(*texts, *links)
-        chosen = []
+        left = self._spans(texts[0], texts[1], words, links)
+        chosen: list[AlignedSpan] = []
         for pick in picks[: 1 + int(count * _MOST_SPANS)]:
             if left:
                 chosen.append(left[int(pick * len(left))])
@@ -89,14 +90,20 @@ class PairAugmentation(abc.ABC):
         edits = self._edits(texts[1], sorted(chosen), numbers[-1])
         edited = [EditedText(text, own) for text, own in zip(texts, edits, strict=True)]
         new = [
-            [*encoder.encode(after.text), EOS_ID] if own else ids
-            for (encoder, _, ids), after, own in zip(sides, edited, edits, strict=True)
+            encoder.encode(after.text) if own else ids
+            for encoder, ids, after, own in zip(self._encoders, sides, edited, edits, strict=True)
         ]
-        if not pair.alignment:
-            return Pair(*new, [])
-        after = [tokens(ids[:-1]) for tokens, ids in zip(self._texts, new, strict=True)]
-        moved = [one.moved_tokens(*two) for one, *two in zip(edited, before, after, strict=True)]
-        return Pair(*new, moved_alignment(pair.alignment, *moved, *map(len, new)))
+        alignment: list[int] = []
+        if pair.alignment:
+            moves = zip(edited, tokens, self._tokens(new), strict=True)
+            sources, targets = (text.moved_tokens(*both) for text, *both in moves)
+            sizes = len(new[0]) + 1, len(new[1]) + 1
+            alignment = moved_alignment(pair.alignment, sources, targets, *sizes)
+        return Pair([*new[0], EOS_ID], [*new[1], EOS_ID], alignment)
+
+    def _tokens(self, sides: Sequence[Sequence[int]]) -> list[list[str]]:
+        """Returns the ids of both sides as text."""
+        return [[*map(text, ids)] for text, ids in zip(self._texts, sides, strict=True)]
 
     @abc.abstractmethod
     def _spans(
@@ -185,32 +192,28 @@ class MarkupAugmentation(PairAugmentation):
         return [*source], [*other]
 
 
-class _IdTexts:
-    """Shows each id of a vocabulary as text."""
-
-    def __init__(self, encoder: TextEncoder) -> None:
-        self._text = functools.cache(lambda id_: encoder.decode([id_]))
-
-    def __call__(self, ids: Sequence[int]) -> list[str]:
-        return [*map(self._text, ids)]
+def _id_texts(encoder: TextEncoder) -> Callable[[int], str]:
+    """Returns a function that shows an id as text."""
+    return functools.cache(lambda id_: encoder.decode([id_]))
 
 
 def _links(
-    texts: Sequence[str], tokens: Sequence[Sequence[str]], alignment: Sequence[int]
-) -> tuple[tuple[list[Unit], list[Unit]], set[tuple[int, int]]]:
-    """Returns the words of both sides, and the links between their places."""
-    words = units_of(texts[0]), units_of(texts[1])
+    texts: Sequence[str],
+    words: Sequence[Sequence[Unit]],
+    tokens: Sequence[Sequence[str]],
+    alignment: Sequence[int],
+) -> set[tuple[int, int]]:
+    """Returns the links between the places of the words of both sides."""
     if len(alignment) != len(tokens[1]) + 1:
-        return words, set()
+        return set()
     sources, targets = (_words_of_tokens(*side) for side in zip(texts, words, tokens, strict=True))
-    links = {
+    return {
         (one, other)
         for token, place in enumerate(alignment[:-1])
         if place - 1 in sources  # neither EOS nor white space
         for one in sources[place - 1]
         for other in targets.get(token, ())
     }
-    return words, links
 
 
 def _words_of_tokens(
