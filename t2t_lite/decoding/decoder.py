@@ -20,6 +20,7 @@ from t2t_lite.errors import UsageError
 from t2t_lite.markup.kinds import check_kind
 from t2t_lite.search.decode_hparams import SOFT_TERMS, DecodeHParams
 from t2t_lite.terms.term_list import TermList
+from t2t_lite.text.marks import PLACEHOLDERS
 from t2t_lite.text.text_encoder import EOS_ID
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class Decoder:
             engine.max_input_size,
             long_input,
             suggests_terms=self.hparams.term_mode == SOFT_TERMS,
+            marks=PLACEHOLDERS if engine.is_trained_with("markup_augmentation") else "",
         )
         if self.hparams.replace_unk and self.text.unknown_id is None:
             raise UsageError(

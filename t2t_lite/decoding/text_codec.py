@@ -34,6 +34,7 @@ class TextCodec:
         max_input_size: the ids that a source may have, EOS included; 0: no limit.
         long_input: what `pieces` does with longer lines: "split" or "truncate".
         suggests_terms: whether the model reads the terms of its sources beside them.
+        marks: what the model reads in place of pieces of markup; "": nothing.
     """
 
     def __init__(
@@ -43,11 +44,13 @@ class TextCodec:
         max_input_size: int = 0,
         long_input: str = "split",
         suggests_terms: bool = False,
+        marks: str = "",
     ) -> None:
         self._problem = problem
         self.has_inputs = problem.has_inputs
         self._encoders = encoders
         self._max_input_size = max_input_size
+        self._marks = marks
         self._suggests_terms = suggests_terms
         self._has_lines = problem.can_split_sources
         self._splits = long_input == "split" and problem.can_split_sources
@@ -96,7 +99,7 @@ class TextCodec:
         start = spoken["targets"].start_ids()
         encoded = []
         for number, line in enumerate(lines, first):
-            segment = parse(line, markup) if markup else None
+            segment = parse(line, markup, self._marks) if markup else None
             text = self._problem.source(line if segment is None else segment.text)
             ids = self._source_ids(text, f"{name} {number}", languages, terms)
             # All pieces of a line have the language that it names at its start.
