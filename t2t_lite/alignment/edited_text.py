@@ -1,9 +1,11 @@
 """Texts in which words are replaced or inserted, and what becomes of the alignment of their ids."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from t2t_lite.alignment.units import token_of_characters
+
+_Value = TypeVar("_Value")
 
 
 class Edit(NamedTuple):
@@ -35,7 +37,7 @@ class EditedText:
         self._places += range(size, size + len(text) - done)
         self.text = "".join(parts)
 
-    def moved_tokens(self, before: Sequence[str], after: Sequence[str]) -> list[tuple[int, int]]:
+    def moved_tokens(self, before: Sequence[str], after: Sequence[str]) -> "MovedTokens":
         """Returns which tokens before and after have a character in common, or stand for it.
 
         Args:
@@ -44,14 +46,34 @@ class EditedText:
         """
         old = token_of_characters(self._before, before)
         new = token_of_characters(self.text, after)
-        pairs = ((old[i], new[place]) for i, place in enumerate(self._places))
-        return [*dict.fromkeys(pair for pair in pairs if min(pair) >= 0)]
+        moved = MovedTokens({}, {})
+        for i, place in enumerate(self._places):
+            if min(old[i], new[place]) >= 0:
+                moved.new_of.setdefault(old[i], new[place])
+                moved.old_of.setdefault(new[place], old[i])
+        with_spaces(moved.new_of, before)
+        with_spaces(moved.old_of, after)
+        return moved
+
+
+class MovedTokens(NamedTuple):
+    """Places of tokens before and after some edits, from 0; tokens without a character lack."""
+
+    new_of: dict[int, int]
+    old_of: dict[int, int]
+
+
+def with_spaces(of_tokens: dict[int, _Value], tokens: Sequence[str]) -> None:
+    """Adds what tokens of white space alone have: the same as the token after them."""
+    for i in range(len(tokens) - 2, -1, -1):
+        if i not in of_tokens and i + 1 in of_tokens and not tokens[i].strip():
+            of_tokens[i] = of_tokens[i + 1]
 
 
 def moved_alignment(
     alignment: Sequence[int],
-    sources: Sequence[tuple[int, int]],
-    targets: Sequence[tuple[int, int]],
+    source: MovedTokens,
+    target: MovedTokens,
     source_size: int,
     target_size: int,
 ) -> list[int]:
@@ -59,8 +81,8 @@ def moved_alignment(
 
     Args:
         alignment: for each target id before the place of its source id, from 1; that of EOS last.
-        sources: the `moved_tokens` of the source.
-        targets: those of the target.
+        source: the tokens of the source.
+        target: those of the target.
         source_size: ids of the source after, EOS included.
         target_size: ids of the target after, EOS included.
 
@@ -68,20 +90,16 @@ def moved_alignment(
         The place for each target id after: that of EOS, if to no word. An id without a character
         goes with the one before it.
     """
-    firsts: dict[int, int] = {}
-    for old, new in sources:
-        firsts.setdefault(old, new)
     new_places = [0]  # by the places before, which count from 1
     for old in range(alignment[-1] - 1):
-        new_places.append(firsts[old] + 1 if old in firsts else max(new_places[-1], 1))
+        known = source.new_of.get(old)
+        new_places.append(max(new_places[-1], 1) if known is None else known + 1)
     new_places.append(source_size)
-    old_of: dict[int, int] = {}
-    for old, new in targets:
-        old_of.setdefault(new, old)
     found: list[int] = []
-    for target in range(target_size - 1):
-        if target in old_of:
-            found.append(new_places[alignment[old_of[target]]])
+    for new in range(target_size - 1):
+        known = target.old_of.get(new)
+        if known is not None:
+            found.append(new_places[alignment[known]])
         else:
             found.append(found[-1] if found else source_size)
     return [*found, source_size]

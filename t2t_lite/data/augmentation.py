@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from t2t_lite.alignment.aligned_spans import AlignedSpan, aligned_spans, equal_spans
-from t2t_lite.alignment.edited_text import Edit, EditedText, moved_alignment
+from t2t_lite.alignment.edited_text import Edit, EditedText, moved_alignment, with_spaces
 from t2t_lite.alignment.units import Unit, token_of_characters, units_of
 from t2t_lite.text.marks import PLACEHOLDERS, TERM_MARKS, require_spelled, suggestion
 from t2t_lite.text.subword_sampler import RANGE, Draw
@@ -225,6 +225,7 @@ def _words_of_tokens(
     for place, (start, end) in enumerate(words):
         for token in dict.fromkeys(owner[start:end]):
             found.setdefault(token, []).append(place)
+    with_spaces(found, tokens)
     return found
 
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from t2t_lite.alignment.edited_text import Edit, EditedText, moved_alignment
+from t2t_lite.alignment.edited_text import Edit, EditedText, MovedTokens, moved_alignment
 
 LETTERS = st.text("abcdé ", max_size=12)
 
@@ -30,7 +30,8 @@ def aligned(before, edits, alignment):
     """The new alignment of a source whose target, of one id for each character, stays."""
     text = EditedText(before, edits)
     moved = text.moved_tokens([*before], [*text.text])
-    target = [(i, i) for i in range(len(alignment) - 1)]
+    same = {i: i for i in range(len(alignment) - 1)}
+    target = MovedTokens(same, same)
     sizes = len(text.text) + 1, len(alignment)
     return text.text, moved_alignment(alignment, moved, target, *sizes)
 
@@ -47,6 +48,8 @@ def test_ids_are_aligned_to_the_same_characters(example):
             assert text[place - 1] in edit.text or before[edit.start].isspace()
         elif not before[old].isspace():
             assert text[place - 1] == before[old]
+        elif old + 1 < eos - 1 and edit is None and not before[old + 1].isspace():
+            assert place == found[old + 1]
 
 
 def test_words_after_an_insertion_move():
@@ -61,5 +64,5 @@ def test_both_sides_may_have_other_ids():
         source.moved_tokens(["one", " t", "wo"], ["on", "e", " ", "#"]),
         target.moved_tokens(["zw", "ei", " eins"], ["#", " ", "ein", "s"]),
     )
-    # By words: zwei to two, eins to one; "e" is no first character of an id of the source.
-    assert moved_alignment([2, 3, 1, 4], *moved, 5, 5) == [4, 4, 1, 1, 5]
+    # By words: zwei to two, eins to one; a space belongs to the word that follows.
+    assert moved_alignment([2, 3, 1, 4], *moved, 5, 5) == [4, 1, 1, 1, 5]
