@@ -44,12 +44,13 @@ def test_ids_are_aligned_to_the_same_characters(example):
     assert found[-1] == len(text) + 1
     for old, place in enumerate(found[:-1]):
         edit = next((e for e in edits if e.start <= old < e.end), None)
-        if edit is not None:
-            assert text[place - 1] in edit.text or before[edit.start].isspace()
-        elif not before[old].isspace():
+        if before[old].isspace():
+            if edit is None and old + 2 < eos and not before[old + 1].isspace():
+                assert place == found[old + 1]
+        elif edit is None:
             assert text[place - 1] == before[old]
-        elif old + 1 < eos - 1 and edit is None and not before[old + 1].isspace():
-            assert place == found[old + 1]
+        else:
+            assert text[place - 1] in edit.text or before[edit.start].isspace()
 
 
 def test_words_after_an_insertion_move():
