@@ -5,17 +5,15 @@ the span of the element around it and outside those of its siblings: so tags nev
 is there once. Atoms go to the gap between words whose neighbours align to their own.
 """
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from t2t_lite.alignment.units import Unit, align_units, units_of
-from t2t_lite.markup.segment import Node, Segment, parse
-from t2t_lite.text.marks import PLACEHOLDERS
+from t2t_lite.markup.carried import agreeing, restored, without
+from t2t_lite.markup.segment import Node, Segment
 
-_MARKS = re.compile(f"([{PLACEHOLDERS}])")
 _HARD = 0.9  # how much the best word of an alignment counts; the rest is its soft weights
 _THRESHOLD = 0.5  # a word joins an element if more of it than this aligns to the element
 _TAKEN = -1e9
@@ -49,7 +47,7 @@ def place(
     """
     if not segment.text.strip():
         return segment.source.strip()
-    segment, target = _agreeing(segment, target)
+    segment, target = agreeing(segment, target)
     source_units = units_of(segment.text, _borders(segment.nodes))
     target_units = units_of(target)
     alignment = align_units(
@@ -66,32 +64,37 @@ def place(
     )
     placer = _Placer(source_units, _sharpened(alignment))
     placed = placer.place(segment.nodes, 0, len(target_units))
-    written = _Writer(segment, target, target_units).write(placed)
-    return written.translate({ord(mark): piece for mark, piece in segment.marked if mark})
+    if astray := _astray(segment, placed, target, target_units):
+        segment, target = without(segment, target, astray)
+        return place(segment, target, source_tokens, target_tokens, attention)
+    return restored(segment, _Writer(segment, target, target_units).write(placed))
 
 
-def _agreeing(segment: Segment, target: str) -> tuple[Segment, str]:
-    """Returns source and target with the same marks, each once.
+def _astray(segment: Segment, placed: Sequence[_Placed], target: str, units: Sequence[Unit]) -> set:
+    """Returns the marks that have left their element in the source, or come into another."""
+    found = set()
+    for mark in (mark for mark, _ in segment.marked if mark):
+        at, there = segment.text.index(mark), target.index(mark)
+        unit = next(i for i, (start, end) in enumerate(units) if start <= there < end)
+        if _around(segment.nodes, at) != _around_placed(placed, unit):
+            found.add(mark)
+    return found
 
-    A piece whose mark the target lacks becomes an atom; further ones of a mark are taken out.
-    """
-    wanted = [mark for mark, _ in segment.marked]
-    if not any(wanted):
-        return segment, target
-    seen: set[str] = set()
-    parts = _MARKS.split(target)  # every other one is a mark
-    for i in range(1, len(parts), 2):
-        mark = parts[i]
-        if mark in segment.text and mark not in seen:
-            seen.add(mark)
-            continue
-        parts[i] = ""
-        if parts[i - 1].endswith(" "):
-            parts[i - 1] = parts[i - 1][:-1]
-    kept = [mark if mark in seen else "" for mark in wanted]
-    if kept != wanted:
-        segment = parse(segment.source, segment.kind, kept)
-    return segment, "".join(parts)
+
+def _around(nodes: Sequence[Node], at: int) -> list[int]:
+    """Returns the identities of the elements around a character of the source, from outside."""
+    for node in nodes:
+        if node.start <= at < node.end:
+            return [id(node), *_around(node.children, at)]
+    return []
+
+
+def _around_placed(placed: Sequence[_Placed], unit: int) -> list[int]:
+    """Returns those around a word of the target."""
+    for node, start, end, children in placed:
+        if start <= unit < end:
+            return [id(node), *_around_placed(children, unit)]
+    return []
 
 
 def _borders(nodes: Iterable[Node]) -> set[int]:
