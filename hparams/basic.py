@@ -33,6 +33,7 @@ class BasicHParams(HParams):
         *("batch_shuffle_size", "eval_drop_long_sequences"),
         *("max_input_seq_length", "max_target_seq_length", "bpe_dropout", "unigram_alpha"),
         *("source_casing_noise", "source_typo_noise", "source_punctuation_noise"),
+        *("term_augmentation", "markup_augmentation"),
     )
 
     # Fields of subclasses that belong to a training, not to the model.
@@ -80,7 +81,7 @@ class BasicHParams(HParams):
         "Probability of skipping a merge of SentencePiece BPE (Provilkov et al. 2020: 0.1).",
         minimum=0,
         maximum=1,
-        group="Sampling of subwords and noise, drawn anew every epoch",
+        group="Sampling of subwords, noise and augmentation, drawn anew every epoch",
     )
     unigram_alpha: float = setting(
         0.0,
@@ -99,6 +100,21 @@ class BasicHParams(HParams):
     )
     source_punctuation_noise: float = setting(
         0.0, "Probability that a source loses the punctuation at its end.", minimum=0, maximum=1
+    )
+
+    term_augmentation: float = setting(
+        0.0,
+        "Share of the pairs whose sources suggest target words, which the model learns to use: for "
+        "decoding with term_mode=soft. Needs the alignments of t2t-datagen --alignments.",
+        minimum=0,
+        maximum=1,
+    )
+    markup_augmentation: float = setting(
+        0.0,
+        "Share of the pairs with placeholders on both sides, which the model learns to carry: for "
+        "decoding with markup. Words aligned by t2t-datagen --alignments, or equal, give way.",
+        minimum=0,
+        maximum=1,
     )
 
     hidden_size: int = setting(

@@ -289,11 +289,12 @@ def dataset(
         UsageError: a name is unknown, a hparam is one of the model's, or hparams contradict each
             other.
         UserError: a data file is missing.
+        DataError: the training data lacks the alignments that a hparam needs.
     """
     import tensorflow as tf
 
     from t2t_lite.data.batching import BatchingScheme
-    from t2t_lite.data.example_reader import ExampleReader
+    from t2t_lite.data.example_reader import ExampleReader, require_alignments
     from t2t_lite.data.input_pipeline import eval_dataset, train_dataset
     from t2t_lite.data.rewriting import Rewriter
 
@@ -310,6 +311,7 @@ def dataset(
     scheme = BatchingScheme.from_hparams(settings, is_training)
     reader = ExampleReader.of(problem, settings)
     if is_training:
+        require_alignments(paths, settings)
         rewrites = Rewriter.asked_for(settings)  # else the vocabulary may be missing
         encoders = problem.get_feature_encoders(folder) if rewrites else {}
         batches = train_dataset(

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from t2t_lite.data.problem import DatasetSplit, Problem
 from t2t_lite.data.records import FRAME_BYTES, read_examples
-from t2t_lite.errors import UsageError, UserError
+from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.text.sample import ALIGNMENT
 
@@ -90,9 +90,9 @@ class ExampleReader:
                 f"hparam prepend_mode: problem {problem.name!r} has no inputs to prepend; set it "
                 "to none"
             )
-        if hparams.is_guided and (problem.was_reversed or problem.was_copy):
+        if (reads := alignment_readers(hparams)) and (problem.was_reversed or problem.was_copy):
             raise UsageError(
-                f"hparam guided_alignment_weight: the alignments are those of the problem "
+                f"hparam {reads[0]}: the alignments are those of the problem "
                 f"{problem.base_name!r}, not of {problem.name!r}; set it to 0"
             )
         counts = hparams.prepends_inputs and not hparams.predicts_inputs
@@ -180,6 +180,29 @@ class ExampleReader:
         if self.counts_inputs:
             targets = tf.where(targets > 0, inputs + 1 + targets, 0)
         return tf.stack([inputs, targets], axis=1)
+
+
+def alignment_readers(hparams: BasicHParams) -> list[str]:
+    """Returns the hparams that need the alignments of the data."""
+    needed = {
+        "guided_alignment_weight": hparams.is_guided,
+        "term_augmentation": hparams.term_augmentation > 0,
+    }
+    return [name for name, is_needed in needed.items() if is_needed]
+
+
+def require_alignments(paths: Sequence[str], hparams: BasicHParams) -> None:
+    """Checks that the data has the alignments that hparams need.
+
+    Raises:
+        DataError: it has none.
+    """
+    names = alignment_readers(hparams)
+    if names and ALIGNMENT not in next(read_examples(paths), {}):
+        raise DataError(
+            f"{paths[0]} has no alignments, which hparam {names[0]} needs: generate the data with "
+            "t2t-datagen --alignments=auto, or from a file"
+        )
 
 
 def _change_of(problem: Problem, hparams: BasicHParams, split: str | None) -> Change | None:

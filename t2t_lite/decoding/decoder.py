@@ -18,8 +18,9 @@ from t2t_lite.decoding.text_codec import TextCodec
 from t2t_lite.decoding.trained_model import TrainedModel
 from t2t_lite.errors import UsageError
 from t2t_lite.markup.kinds import check_kind
-from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.search.decode_hparams import SOFT_TERMS, DecodeHParams
 from t2t_lite.terms.term_list import TermList
+from t2t_lite.text.marks import PLACEHOLDERS
 from t2t_lite.text.text_encoder import EOS_ID
 
 if TYPE_CHECKING:
@@ -72,7 +73,14 @@ class Decoder:
         self.hparams = engine.hparams
         self._long_input = long_input
         self._with_details = with_details
-        self.text = TextCodec(problem, engine.encoders, engine.max_input_size, long_input)
+        self.text = TextCodec(
+            problem,
+            engine.encoders,
+            engine.max_input_size,
+            long_input,
+            suggests_terms=self.hparams.term_mode == SOFT_TERMS,
+            marks=PLACEHOLDERS if engine.is_trained_with("markup_augmentation") else "",
+        )
         if self.hparams.replace_unk and self.text.unknown_id is None:
             raise UsageError(
                 "decode hparam replace_unk=true: the target vocabulary has no token for unknown "
@@ -155,25 +163,38 @@ class Decoder:
         """Checks that outputs can be made to meet terms; without any, all is well.
 
         Raises:
-            UsageError: the problem is not one of translating text, or the engine or the search has
-                no counterpart.
+            UsageError: the problem is not one of translating text, the engine or the search has no
+                counterpart, or the model has not learned to read suggestions.
         """
         if not terms:
             return
+        is_soft = self.hparams.term_mode == SOFT_TERMS
         refused = {
             f"problem {self.problem.name} translates no text line by line": not (
                 self.problem.has_inputs and self.problem.can_split_sources
             ),
-            f"--engine={CTRANSLATE2} has no search for them; use --engine={TENSORFLOW}": (
-                self.engine.kind != TENSORFLOW
+            "decode hparam term_mode=soft: the model was not trained with hparam "
+            "term_augmentation; leave term_mode out, or train such a model": (
+                is_soft and not self.engine.is_trained_with("term_augmentation")
             ),
-            "sampling draws outputs, and does not search for them; leave out "
-            "sampling_method=random": self.hparams.sampling_method == "random",
             "a short list may lack their words; leave it out": bool(self.hparams.shortlist),
         }
+        if terms.forbidden or not is_soft:
+            refused |= self._refused_of_searches()
         for reason, applies in refused.items():
             if applies:
                 raise UsageError(f"terms and forbidden words: {reason}")
+
+    def _refused_of_searches(self) -> dict[str, bool]:
+        """Returns why no search minds terms, and whether this is so."""
+        suggest = "; or suggest terms, without forbidden words: decode hparam term_mode=soft"
+        return {
+            f"--engine={CTRANSLATE2} has no search for them; use --engine={TENSORFLOW}{suggest}": (
+                self.engine.kind != TENSORFLOW
+            ),
+            "sampling draws outputs, and does not search for them; leave out "
+            f"sampling_method=random{suggest}": self.hparams.sampling_method == "random",
+        }
 
     def decode(
         self,
@@ -369,8 +390,8 @@ class Decoder:
         for target, (log_probs, attention) in zip(targets, found, strict=True):
             start = self._prompt_size(target.source)
             tokens = self.text.target_tokens(target.ids[start:])
-            source_tokens = self.text.source_tokens(target.source.ids)
             shown = None if attention is None else attention[start:]
+            source_tokens, shown = self.text.source_details(target.source, shown)
             is_aligned = self.engine.model_hparams.is_guided
             yield Details(source_tokens, tokens, log_probs[start:], shown, is_aligned)
 

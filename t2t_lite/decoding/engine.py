@@ -74,6 +74,10 @@ class Engine(Protocol):
     def model_hparams(self) -> BasicHParams:
         """The hyperparameters of the model, or of the first of an ensemble."""
 
+    def is_trained_with(self, hparam: str) -> bool:
+        """Whether a hyperparameter of training, whose default is 0, is above 0 for all models."""
+        return bool(getattr(self.model_hparams, hparam))
+
     @property
     def has_source_attention(self) -> bool:
         """Whether details have the attention to the source."""

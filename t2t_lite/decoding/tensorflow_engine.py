@@ -91,6 +91,10 @@ class TensorFlowEngine(Engine):
         """The hyperparameters of the first model."""
         return self.models[0].hparams
 
+    def is_trained_with(self, hparam: str) -> bool:
+        """Whether a hyperparameter of training, whose default is 0, is above 0 for all models."""
+        return all(getattr(model.hparams, hparam) for model in self.models)
+
     @property
     def has_source_attention(self) -> bool:
         """Whether details have the attention to the source."""

@@ -12,11 +12,11 @@ import numpy as np
 
 from t2t_lite.decoding.engine import Target
 from t2t_lite.decoding.hypotheses import Source
-from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.search.decode_hparams import SOFT_TERMS, DecodeHParams
 from t2t_lite.search.term_search import TermSearch
 from t2t_lite.terms.spelling import Speller
 from t2t_lite.terms.term_automaton import TermTables, batched, kinds, term_tables
-from t2t_lite.terms.term_list import uses
+from t2t_lite.terms.term_list import Wanted, uses
 from t2t_lite.text.languages import ANY, speaking
 from t2t_lite.text.text_encoder import EOS_ID, TextEncoder
 
@@ -118,14 +118,18 @@ class TermGuide:
         return min(1 << (least - 1).bit_length(), max(_LARGEST_BEAM, 2 * self._hparams.beam_size))
 
     def _tables(self, source: Source, forbidden: set[str]) -> TermTables:
-        assert source.terms is not None
-        wanted = source.terms.wanted(source.text)
-        return term_tables(wanted, sorted(forbidden), self._speller(source.languages))
+        speller = self._speller(source.languages)
+        return term_tables(self._wanted(source), sorted(forbidden), speller)
+
+    def _wanted(self, source: Source) -> list[Wanted]:
+        """Returns what the search minds: nothing that the source only suggests."""
+        if source.terms is None or self._hparams.term_mode == SOFT_TERMS:
+            return []
+        return source.terms.wanted(source.text)
 
     def _missing(self, source: Source, targets: Sequence[Target]) -> int:
         """Returns how many terms the shown hypotheses lack."""
-        assert source.terms is not None
-        wanted = source.terms.wanted(source.text)
+        wanted = self._wanted(source)
         if not wanted:
             return 0
         return sum(

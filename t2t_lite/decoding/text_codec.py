@@ -8,6 +8,7 @@ import numpy as np
 from t2t_lite.data.problem import Output, Problem
 from t2t_lite.decoding import long_lines
 from t2t_lite.decoding.hypotheses import Source
+from t2t_lite.decoding.suggestions import SuggestingText
 from t2t_lite.errors import DataError
 from t2t_lite.markup.segment import parse
 from t2t_lite.search.decode_hparams import LONGEST
@@ -32,6 +33,8 @@ class TextCodec:
         encoders: the encoders of "inputs" and "targets".
         max_input_size: the ids that a source may have, EOS included; 0: no limit.
         long_input: what `pieces` does with longer lines: "split" or "truncate".
+        suggests_terms: whether the model reads the terms of its sources beside them.
+        marks: what the model reads in place of pieces of markup; "": nothing.
     """
 
     def __init__(
@@ -40,11 +43,15 @@ class TextCodec:
         encoders: Mapping[str, TextEncoder],
         max_input_size: int = 0,
         long_input: str = "split",
+        suggests_terms: bool = False,
+        marks: str = "",
     ) -> None:
         self._problem = problem
         self.has_inputs = problem.has_inputs
         self._encoders = encoders
         self._max_input_size = max_input_size
+        self._marks = marks
+        self._suggests_terms = suggests_terms
         self._has_lines = problem.can_split_sources
         self._splits = long_input == "split" and problem.can_split_sources
 
@@ -92,9 +99,9 @@ class TextCodec:
         start = spoken["targets"].start_ids()
         encoded = []
         for number, line in enumerate(lines, first):
-            segment = parse(line, markup) if markup else None
+            segment = parse(line, markup, self._marks) if markup else None
             text = self._problem.source(line if segment is None else segment.text)
-            ids = self._source_ids(text, f"{name} {number}", languages)
+            ids = self._source_ids(text, f"{name} {number}", languages, terms)
             # All pieces of a line have the language that it names at its start.
             named = self._encoders["inputs"].named_language(text)
             own = languages._replace(target=named) if named else languages
@@ -145,6 +152,20 @@ class TextCodec:
     def reference_text(self, ids: Sequence[int]) -> str:
         """Returns target ids as one line of text in which no unknown word matches an output's."""
         return self._encoders["targets"].decode_reference(ids).translate(_SEPARATORS)
+
+    def source_details(
+        self, source: Source, attention: np.ndarray | None
+    ) -> tuple[list[str], np.ndarray | None]:
+        """Returns the tokens of a source as text, EOS included, and the attention to them.
+
+        Args:
+            source: the source; terms that it suggests to the model are not shown.
+            attention: [T, S], to what the model reads; None: not known.
+        """
+        tokens = self.source_tokens(source.ids)
+        if not (self._suggests_terms and source.terms and source.terms.wanted(source.text)):
+            return tokens, attention
+        return SuggestingText(source.text, source.terms).without(tokens, attention)
 
     def source_tokens(self, ids: Sequence[int]) -> list[str]:
         """Returns each source id as text, EOS included."""
@@ -202,7 +223,7 @@ class TextCodec:
 
     def _piece(self, source: Source, text: str, name: str, piece: int = 0) -> Source:
         """Returns a piece of a source; a prefix applies to the first one."""
-        ids = self._source_ids(text, f"{name} {source.number}", source.languages)
+        ids = self._source_ids(text, f"{name} {source.number}", source.languages, source.terms)
         prefix = () if piece else source.prefix
         return source._replace(text=text, ids=ids, prefix=prefix, piece=source.piece + piece)
 
@@ -211,9 +232,10 @@ class TextCodec:
         if not self._splits or not self._is_too_long(source.ids):
             return [self.truncated(source, name)]
         place, size = f"{name} {source.number}", len(source.ids)
+        read = source.languages, source.terms
         texts = long_lines.split(
             source.text,
-            lambda text: not self._is_too_long(self._source_ids(text, place, source.languages)),
+            lambda text: not self._is_too_long(self._source_ids(text, place, *read)),
         )
         log.info("%s has %d subwords: split into %d pieces", place, size, len(texts))
         pieces = (self._piece(source, text, name, piece) for piece, text in enumerate(texts))
@@ -227,7 +249,11 @@ class TextCodec:
         log.warning("%s %d has %d subwords: cut to %d", name, source.number, size, limit)
         return source._replace(ids=[*source.ids[: limit - 1], EOS_ID])
 
-    def _source_ids(self, text: str, place: str, languages: Languages) -> list[int]:
+    def _source_ids(
+        self, text: str, place: str, languages: Languages, terms: TermList | None
+    ) -> list[int]:
+        if terms and self._suggests_terms:
+            text = SuggestingText(text, terms).text
         ids = _encode(speaking(self._encoders, languages)["inputs"], text, place)
         return [*ids, EOS_ID] if ids else []
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from t2t_lite.alignment.units import Unit, align_units, units_of
+from t2t_lite.markup.carried import agreeing, restored, without
 from t2t_lite.markup.segment import Node, Segment
 
 _HARD = 0.9  # how much the best word of an alignment counts; the rest is its soft weights
@@ -46,6 +47,7 @@ def place(
     """
     if not segment.text.strip():
         return segment.source.strip()
+    segment, target = agreeing(segment, target)
     source_units = units_of(segment.text, _borders(segment.nodes))
     target_units = units_of(target)
     alignment = align_units(
@@ -62,7 +64,37 @@ def place(
     )
     placer = _Placer(source_units, _sharpened(alignment))
     placed = placer.place(segment.nodes, 0, len(target_units))
-    return _Writer(segment, target, target_units).write(placed)
+    if astray := _astray(segment, placed, target, target_units):
+        segment, target = without(segment, target, astray)
+        return place(segment, target, source_tokens, target_tokens, attention)
+    return restored(segment, _Writer(segment, target, target_units).write(placed))
+
+
+def _astray(segment: Segment, placed: Sequence[_Placed], target: str, units: Sequence[Unit]) -> set:
+    """Returns the marks that have left their element in the source, or come into another."""
+    found = set()
+    for mark in (mark for mark, _ in segment.marked if mark):
+        at, there = segment.text.index(mark), target.index(mark)
+        unit = next(i for i, (start, end) in enumerate(units) if start <= there < end)
+        if _around(segment.nodes, at) != _around_placed(placed, unit):
+            found.add(mark)
+    return found
+
+
+def _around(nodes: Sequence[Node], at: int) -> list[int]:
+    """Returns the identities of the elements around a character of the source, from outside."""
+    for node in nodes:
+        if node.start <= at < node.end:
+            return [id(node), *_around(node.children, at)]
+    return []
+
+
+def _around_placed(placed: Sequence[_Placed], unit: int) -> list[int]:
+    """Returns those around a word of the target."""
+    for node, start, end, children in placed:
+        if start <= unit < end:
+            return [id(node), *_around_placed(children, unit)]
+    return []
 
 
 def _borders(nodes: Iterable[Node]) -> set[int]:

@@ -3,14 +3,16 @@
 import dataclasses
 import html
 from collections import Counter
+from collections.abc import Sequence
 
 import regex
 
 from t2t_lite.markup.kinds import PLACEHOLDERS
 from t2t_lite.markup.tokens import Token, TokenKind, tokens_of
 
-# The last four are XLIFF's, for the codes of other formats.
-_UNTRANSLATED = frozenset(["code", "kbd", "samp", "var", "bpt", "ept", "it", "ph"])
+# Of XLIFF, for the codes of other formats: tags without a partner, which stand for no word.
+_CODES = frozenset(["bpt", "ept", "it"])
+_UNTRANSLATED = frozenset(["code", "kbd", "samp", "var", "ph", *_CODES])
 _TRANSLATE_NO = regex.compile(r"""\btranslate\s*=\s*["']?no\b""", regex.IGNORECASE)
 _WORD = regex.compile(r"[\p{L}\p{N}]")
 _DEEPEST = 100  # elements that are nested more deeply are not translated
@@ -55,35 +57,44 @@ class Segment:
         kind: of its markup.
         text: what is translated; no piece of the markup is in it.
         nodes: the elements and atoms, in order; their offsets are those of `text`.
+        marked: the marks that stand in `text` for pieces, in order, and these pieces; "" in place
+            of a mark, if the piece is an atom.
     """
 
     source: str
     kind: str
     text: str
     nodes: list[Node]
+    marked: Sequence[tuple[str, str]] = ()
 
     def escaped(self, text: str) -> str:
         """Returns a text in which no character is taken for markup of this kind."""
         return text if self.kind == PLACEHOLDERS else html.escape(text, quote=False)
 
 
-def parse(source: str, kind: str) -> Segment:
+def parse(source: str, kind: str, marks: Sequence[str] = ()) -> Segment:
     """Parses a segment, which may be malformed.
 
     Atoms are the elements without a word (with all that is in them), elements that are not to be
     translated (`translate="no"`, `code`, `kbd`, `samp`, `var`), void elements, comments, URLs and
     placeholders, entities of no visible character, and tags without a partner. They are taken out
     of the text: a model that reads a placeholder may change or drop it, but what it never read is
-    put back unchanged, once.
+    put back unchanged, once. A model that has learned to carry marks reads one for each of the
+    first pieces that stand for words: placeholders, and elements that are not to be translated.
 
     Args:
         source: the segment.
         kind: one of `kinds.KINDS`.
+        marks: characters for the first of these pieces; "": that one is an atom. Those that the
+            segment has are not used.
     """
-    parser = _Parser(source, kind)
+    parser = _Parser(source, kind, ["" if mark in source else mark for mark in marks])
     for token in tokens_of(source, kind):
         parser.add(token)
-    return parser.finish()
+    segment = parser.finish()
+    if marks and not _WORD.search(segment.text):
+        return parse(source, kind)  # there is nothing to translate
+    return segment
 
 
 def is_translated(token: Token) -> bool:
@@ -99,13 +110,15 @@ class _Open:
         at: the offset of that in the source.
         start: the offset of what follows in the text.
         space_before: whether white space precedes it.
+        marked: how many pieces before it could have marks.
     """
 
-    def __init__(self, token: Token, at: int, start: int, space_before: bool) -> None:
+    def __init__(self, token: Token, at: int, start: int, space_before: bool, marked: int) -> None:
         self.token = token
         self.at = at
         self.start = start
         self.space_before = space_before
+        self.marked = marked
         self.children: list[Node] = []
 
     @property
@@ -114,11 +127,13 @@ class _Open:
 
 
 class _Parser:
-    """Builds a segment token by token."""
+    """Builds a segment token by token; arguments as in `parse`."""
 
-    def __init__(self, source: str, kind: str) -> None:
+    def __init__(self, source: str, kind: str, marks: Sequence[str]) -> None:
         self._source = source
         self._kind = kind
+        self._marks = marks
+        self._marked: list[tuple[str, str]] = []
         self._at = 0  # in the source
         self._text = ""
         self._root: list[Node] = []
@@ -133,10 +148,13 @@ class _Parser:
             case TokenKind.TEXT | TokenKind.ENTITY:
                 self._add_text(token.text)
             case TokenKind.OPEN:
-                self._open.append(_Open(token, self._at, len(self._text), self._after_space))
+                place = len(self._text), self._after_space, len(self._marked)
+                self._open.append(_Open(token, self._at, *place))
                 self._names[token.name] += 1
             case TokenKind.CLOSE:
                 self._close(token)
+            case TokenKind.PROTECTED if not token.raw.startswith("&"):  # no entity, maybe unseen
+                self._add_piece(self._at, len(token.raw), self._after_space)
             case _:
                 self._took_out |= token.kind != TokenKind.HIDDEN
                 self._add_atom(self._at, len(token.raw), self._after_space)
@@ -146,7 +164,7 @@ class _Parser:
         while self._open:
             self._abandon()
         _note_spaces(self._root, self._text)
-        return Segment(self._source, self._kind, self._text, self._root)
+        return Segment(self._source, self._kind, self._text, self._root, self._marked)
 
     @property
     def _children(self) -> list[Node]:
@@ -167,6 +185,17 @@ class _Parser:
         if text:
             self._text += text
             self._took_out = False
+
+    def _add_piece(self, at: int, size: int, space_before: bool) -> None:
+        """Adds a piece of the source that stands for words: its mark, if there is one left."""
+        number = len(self._marked)
+        mark = self._marks[number] if number < len(self._marks) else ""
+        self._marked.append((mark, self._source[at : at + size]))
+        if mark:
+            self._add_text(mark)
+        else:
+            self._took_out = True
+            self._add_atom(at, size, space_before)
 
     def _add_atom(self, at: int, size: int, space_before: bool) -> None:
         """Adds a piece of the source."""
@@ -191,9 +220,14 @@ class _Parser:
             self._children.append(Node(*tags, start, len(self._text), element.children))
         else:
             self._text = self._text[:start]
-            self._took_out = True
+            has_pieces = len(self._marked) > element.marked
+            del self._marked[element.marked :]
             size = self._at + len(token.raw) - element.at
-            self._add_atom(element.at, size, element.space_before)
+            if (has_pieces or not element.is_translated) and token.name not in _CODES:
+                self._add_piece(element.at, size, element.space_before)
+            else:
+                self._took_out = True
+                self._add_atom(element.at, size, element.space_before)
 
     def _abandon(self) -> None:
         """Makes an atom of a start tag without an end tag; what follows it leaves the element."""

@@ -25,6 +25,10 @@ STOPPING_RULES = ("t2t", "never", "false", "true", "marian")
 T2T_STOPS, NEVER_EARLY, HEURISTIC, FIRST, SHRINKING = STOPPING_RULES
 
 
+# How terms get into outputs: the search finds those that have them, or the source suggests them.
+TERM_MODES = HARD_TERMS, SOFT_TERMS = "hard", "soft"
+
+
 class HasDefaults(Protocol):
     """A problem, or a run."""
 
@@ -115,6 +119,12 @@ class DecodeHParams(HParams):
     )
     shortlist: str = setting(
         "", "File of t2t-shortlist: outputs consist of its words for each source."
+    )
+    term_mode: str = setting(
+        HARD_TERMS,
+        "Terms of --terms: hard: outputs have them; soft: sources suggest them to a model trained "
+        "with term_augmentation.",
+        choices=TERM_MODES,
     )
     search: str = setting(
         "", "Registered constraints, penalty and sampler of your own, joined by +."

@@ -3,7 +3,7 @@
 import collections
 import dataclasses
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 from t2t_lite.errors import DataError, UsageError, quoted
@@ -90,14 +90,17 @@ class TermList:
 
     def wanted(self, source: str) -> list[Wanted]:
         """Returns what a source asks for, in the order of its first occurrences."""
-        counts: dict[str, int] = collections.Counter()
+        counts = collections.Counter(term for _, term in self.places(source))
+        return [Wanted(term, self.forms[term], count) for term, count in counts.items()]
+
+    def places(self, source: str) -> Iterator[tuple[int, str]]:
+        """Yields where each term stands in a source, and the term, in order."""
         place = 0
         while place < len(source):
             term = self._term_at(source, place) if is_border(source, place) else ""
             if term:
-                counts[term] += 1
+                yield place, term
             place += len(term) or 1
-        return [Wanted(term, self.forms[term], count) for term, count in counts.items()]
 
     def found_forbidden(self, output: str) -> set[str]:
         """Returns the spellings of forbidden words in an output."""

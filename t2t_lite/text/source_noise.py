@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from t2t_lite.errors import UsageError
+from t2t_lite.text.marks import SUGGESTION
 from t2t_lite.text.subword_sampler import RANGE, Draw
 from t2t_lite.text.text_encoder import (
     EOS_ID,
@@ -24,6 +25,7 @@ _PER_LINE = 3  # random numbers: whether to change the casing, how, and whether 
 _PER_WORD = 3  # whether to err, how, and where
 # What ends sentences and clauses in several scripts, and spaces; not what belongs to a word: 5%.
 _FINAL = ".,;:!?…。，、；：！？؟،؛۔। \u00a0\u202f\u3000"
+_SUGGESTED = "\x02"  # while the rest of a line is changed
 _REFUSED = {
     TokenTextEncoder: "makes words that a vocabulary of whole words lacks",
     ClassLabelEncoder: "makes labels that the problem lacks",
@@ -86,12 +88,17 @@ class SourceNoise:
         return np.array([i for row in rows for i in row], np.int64), np.cumsum([0, *lengths])
 
     def line(self, text: str, numbers: Sequence[float]) -> str:
-        """Changes a line; one that would become empty stays.
+        """Changes a line; one that would become empty stays, and so do suggested terms.
 
         Args:
             text: the line.
             numbers: random numbers in [0, 1): three, and three for each word.
         """
+        suggested = SUGGESTION.findall(text)
+        if suggested:
+            changed = self.line(SUGGESTION.sub(_SUGGESTED, text), numbers)
+            parts = itertools.zip_longest(changed.split(_SUGGESTED), suggested, fillvalue="")
+            return "".join(itertools.chain.from_iterable(parts))
         to_case, case, cut = numbers[:_PER_LINE]
         words = text.split(" ")
         for i, word in enumerate(words):

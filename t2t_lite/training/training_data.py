@@ -6,14 +6,11 @@ import tensorflow as tf
 
 from t2t_lite.data.batching import BatchingScheme
 from t2t_lite.data.data_statistics import DataStatistics, count_examples
-from t2t_lite.data.example_reader import ExampleReader
+from t2t_lite.data.example_reader import ExampleReader, require_alignments
 from t2t_lite.data.input_pipeline import train_dataset
 from t2t_lite.data.problem import DatasetSplit, Problem
-from t2t_lite.data.records import read_examples
 from t2t_lite.data.rewriting import Rewriter
-from t2t_lite.errors import DataError
 from t2t_lite.hparams.basic import BasicHParams
-from t2t_lite.text.sample import ALIGNMENT
 from t2t_lite.text.text_encoder import TextEncoder
 
 
@@ -40,7 +37,7 @@ class TrainingData:
         self.scheme = BatchingScheme.from_hparams(hparams, training=True)
         self._reader = ExampleReader.of(problem, hparams)
         self._rewriter = Rewriter.of(hparams, self._reader, encoders, seed)
-        self._batch_shuffle_size = hparams.batch_shuffle_size
+        self._hparams = hparams
         self._seed = seed
 
     def statistics(self) -> DataStatistics:
@@ -49,11 +46,7 @@ class TrainingData:
         Raises:
             DataError: there is none, or the data lacks the alignments that the hparams ask for.
         """
-        if self._reader.has_alignment and ALIGNMENT not in next(read_examples(self.paths), {}):
-            raise DataError(
-                f"{self.paths[0]} has no alignments, which hparam guided_alignment_weight needs: "
-                "generate the data with t2t-datagen --alignments=auto, or from a file"
-            )
+        require_alignments(self.paths, self._hparams)
         return count_examples(self.paths, self.scheme, self._reader, rewriter=self._rewriter)
 
     def batches(self, parts: int) -> tf.data.Dataset:
@@ -64,6 +57,6 @@ class TrainingData:
             self._reader,
             parts=parts,
             seed=self._seed,
-            batch_shuffle_size=self._batch_shuffle_size,
+            batch_shuffle_size=self._hparams.batch_shuffle_size,
             rewriter=self._rewriter,
         )

@@ -25,7 +25,9 @@ _ABSURD = {
         batch_size=0 batch_size=-1 effective_batch_size=-1 max_length=-5 min_length=-1
         min_length_bucket=0 length_bucket_step=0.5 length_multiple=0 batch_shuffle_size=-1
         max_input_seq_length=-1 max_target_seq_length=-1 bpe_dropout=1.5 unigram_alpha=-0.1
-        source_casing_noise=2 source_typo_noise=-1 source_punctuation_noise=1.01 hidden_size=0
+        source_casing_noise=2 source_typo_noise=-1 source_punctuation_noise=1.01
+        term_augmentation=1.1 term_augmentation=-0.1 markup_augmentation=2 markup_augmentation=-1
+        hidden_size=0
         hidden_size=-512 num_hidden_layers=-1 multiply_embedding_mode=sqrt initializer=zeros
         initializer_gain=0 initializer_gain=-1 label_smoothing=1 label_smoothing=-0.1
         symbol_dropout=1 rdrop_alpha=-1 clip_grad_norm=-1 dtype=float64 dtype=int8

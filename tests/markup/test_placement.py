@@ -17,22 +17,23 @@ from t2t_lite.markup.kinds import HTML, KINDS, PLACEHOLDERS, XML
 from t2t_lite.markup.placement import place
 from t2t_lite.markup.segment import parse
 from t2t_lite.markup.tokens import TokenKind, tokens_of
+from t2t_lite.text.marks import PLACEHOLDERS as MARKS
 
 _TAG = re.compile(r"<[^<>]*>")
 
 
-def _placed(source: str, target: str, links: list[int], kind: str = HTML) -> str:
+def _placed(source: str, target: str, links: list[int], kind: str = HTML, marks: str = "") -> str:
     """Returns a translation with markup; `links` has a source word for each target word."""
-    segment = parse(source, kind)
+    segment = parse(source, kind, marks)
     tokens = [segment.text[u.start : u.end] for u in units_of(segment.text)]
     outputs = [target[u.start : u.end] for u in units_of(target)]
     return place(segment, target, tokens, outputs, np.eye(len(tokens))[links])
 
 
-def _copied(source: str, kind: str = HTML) -> str:
+def _copied(source: str, kind: str = HTML, marks: str = "") -> str:
     """Returns the translation of a segment into itself."""
-    text = parse(source, kind).text.strip()
-    return _placed(source, text, list(range(len(units_of(text)))), kind)
+    text = parse(source, kind, marks).text.strip()
+    return _placed(source, text, list(range(len(units_of(text)))), kind, marks)
 
 
 @pytest.mark.parametrize(
@@ -52,8 +53,29 @@ def _copied(source: str, kind: str = HTML) -> str:
         "{a} {b}",
     ],
 )
-def test_a_copy_is_the_source(source):
-    assert _copied(source) == source
+@pytest.mark.parametrize("marks", ["", MARKS[:1], MARKS])
+def test_a_copy_is_the_source(source, marks):
+    assert _copied(source, marks=marks) == source
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "expected"),
+    [
+        ("Hi {a}, see {b}!", "{b} ist da, {a}!", "{b} ist da, {a}!"),
+        ("Hi {a}, see {b}!", "{b} ist da, {b}!", "{b} {a}ist da,!"),  # lost, and said again
+        ("see {a}", "sieh {a} {b} {c}", "sieh {a}"),  # invented
+        ("use <code>x</code> or %s", "%s oder {a}", "%s oder <code>x</code>"),
+        ("the <b>big {a}</b>", "{a} das Große", "das <b>Große {a}</b>"),  # may not leave
+    ],
+)
+def test_marks_show_where_pieces_go(source, target, expected):
+    segment = parse(source, HTML, MARKS)
+    pieces = [piece for _, piece in segment.marked]
+    names = {"{a}": 0, "{b}": 1, "{c}": 2, "%s": 1}
+    for name, number in names.items():
+        number = pieces.index(name) if name in pieces else number
+        target = target.replace(name, MARKS[number])
+    assert place(segment, target) == expected
 
 
 @pytest.mark.parametrize(
@@ -121,13 +143,20 @@ _TREES = st.lists(
 ).map(" ".join)
 
 
-@given(_TREES, st.integers(0, 8), st.integers(0, 2**32 - 1), st.sampled_from([HTML, XML]))
+@given(
+    _TREES,
+    st.integers(0, 8),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([HTML, XML]),
+    st.sampled_from(["", MARKS[:2], MARKS]),
+)
 @settings(deadline=None)
-def test_any_alignment_keeps_tags_once_and_nested(source, size, seed, kind):
+def test_any_alignment_keeps_tags_once_and_nested(source, size, seed, kind, marks):
     generator = np.random.default_rng(seed)
-    segment = parse(source, kind)
+    segment = parse(source, kind, marks)
     tokens = [segment.text[u.start : u.end] for u in units_of(segment.text)]
-    target = " ".join(generator.choice(["eins", "zwei", "<", "three", "."], size))
+    words = ["eins", "zwei", "<", "three", ".", *marks[:4]]
+    target = " ".join(generator.choice(words, size))
     attention = generator.dirichlet([0.2] * max(len(tokens), 1), size)[:, : len(tokens)]
     found = place(segment, target, tokens, target.split(), attention)
     assert Counter(_pieces(found, kind)) == Counter(_pieces(source, kind))
@@ -183,12 +212,12 @@ def _check_mutants(fragments: list[str], count: int) -> None:
     for number in range(count):
         kind = KINDS[number % len(KINDS)]
         source = _mutated(generator.choice(fragments), generator)
-        segment = parse(source, kind)
+        segment = parse(source, kind, MARKS if number % 2 else "")
         words = [segment.text[u.start : u.end] for u in units_of(segment.text)]
         generator.shuffle(words)
         words = words[: generator.randint(0, len(words))]
         # Words alone: characters such as "{" might make pieces that are new.
-        target = " ".join(word for word in words if word.isalnum())
+        target = " ".join(word for word in words if word.isalnum() or word in MARKS)
         found = place(segment, target)
         # As text: beside other words, half of a mutant's piece may no longer be read as one.
         for piece, wanted in Counter(_pieces(source, kind)).items():

@@ -4,6 +4,7 @@ import pytest
 
 from t2t_lite.markup.kinds import HTML, PLACEHOLDERS, XML
 from t2t_lite.markup.segment import parse
+from t2t_lite.text.marks import PLACEHOLDERS as MARKS
 
 
 @pytest.mark.parametrize(
@@ -57,3 +58,37 @@ def test_deep_nesting_ends():
     deep = "<b>" * 3000 + "word" + "</b>" * 3000
     assert parse(deep, HTML).nodes
     assert len(parse("<b>" * 3000 + "word", HTML).nodes) == 3000
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "pieces"),
+    [
+        ("Hi {a}, see <b>{b} or</b> {c}.", "Hi 0, see 1 or 2.", ["{a}", "{b}", "{c}"]),
+        ("a <b>{x}</b> c", "a 0 c", ["<b>{x}</b>"]),  # no word would be left in the element
+        ("{a}<i>{b}</i>{c} d", "012 d", ["{a}", "<i>{b}</i>", "{c}"]),
+        ("run <code>x <i>y</i></code> now", "run 0 now", ["<code>x <i>y</i></code>"]),
+        ("a<br>b <!-- {x} --> &#8203;{y}", "a b 0", ["{y}"]),  # no words: taken out
+        ('<bpt id="1">{0}</bpt>bold<ept id="1"/>', "bold", []),
+        ("{a} - <b>{b}</b>", " - ", []),  # nothing to translate
+    ],
+)
+def test_marks_stand_for_pieces(source, text, pieces):
+    segment = parse(source, HTML, MARKS)
+    shown = segment.text
+    for number, mark in enumerate(MARKS):
+        shown = shown.replace(mark, str(number))
+    marked = [piece for mark, piece in segment.marked if mark]
+    assert (shown, marked) == (text, pieces)
+    assert parse(source, HTML).text == parse(source, HTML, ["", "", ""]).text
+
+
+def test_further_pieces_are_taken_out():
+    segment = parse("a {0} {1} {2}", PLACEHOLDERS, MARKS[:2])
+    assert segment.text.strip() == f"a {MARKS[0]} {MARKS[1]}"
+    assert [node.opening for node in segment.nodes] == ["{2}"]
+
+
+def test_marks_that_a_source_has_are_not_used():
+    segment = parse(f"a {MARKS[0]} {{x}} {{y}}", PLACEHOLDERS, MARKS)
+    assert segment.text == f"a {MARKS[0]} {MARKS[1]}"
+    assert [node.opening for node in segment.nodes] == ["{x}"]
