@@ -181,6 +181,17 @@ class SentencePieceEncoder(TextEncoder):
         """Returns a piece: unlike its text, it says whether a word begins with it."""
         return self._tokens[id_]
 
+    def part_text(self, id_: int) -> str:
+        """Returns the text of a piece, with the space before it; "" for a byte or symbol."""
+        model = self._processor
+        if model.is_control(id_) or model.is_byte(id_) or model.is_unknown(id_):
+            return ""
+        return model.decode([id_])
+
+    def spell(self, part: str) -> list[int]:
+        """Returns the ids of a part of a line; pieces have no space at the end of words."""
+        return self._processor.encode(part.rstrip(" ") or part)
+
     @property
     def model_type(self) -> str:
         """A `VocabType`; "" for a model whose pieces are words or characters."""
@@ -278,6 +289,14 @@ def merging_model(pieces: Sequence[str], ranks: Mapping[str, int], charsmap: byt
     model.trainer_spec.model_type = _BPE
     model.normalizer_spec.precompiled_charsmap = charsmap
     return model.SerializeToString(deterministic=True)
+
+
+def without_space_rules(model: bytes) -> bytes:
+    """Returns a model that neither adds nor removes spaces, for parts of lines."""
+    changed = _Model.FromString(model)
+    changed.normalizer_spec.add_dummy_prefix = False
+    changed.normalizer_spec.remove_extra_whitespaces = False
+    return changed.SerializeToString(deterministic=True)
 
 
 def train(model_type: str, path: pathlib.Path, lines: Iterable[str], vocab_size: int) -> None:
