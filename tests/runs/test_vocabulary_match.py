@@ -72,7 +72,7 @@ def test_equal_vocabularies_are_copied_row_by_row(tmp_path):
 
 
 def test_subtokens_keep_the_ends_of_words_apart():
-    letters = list("\\_u;0123456789ab")
+    letters = list("\\_u;0123456789ab<pdEOS>")
     theirs = SubwordTextEncoder(["<pad>_", "<EOS>_", *letters, "a_", "b_"])
     ours = SubwordTextEncoder(["<pad>_", "<EOS>_", *letters, "ab_", "ab", "b_", "é", "\\2"])
     found = by_symbol(ours, theirs)
@@ -115,7 +115,7 @@ def test_vocabularies_of_other_kinds_spell_the_text_of_pieces(tmp_path):
     boxes = [pieces.symbol(id_) for id_ in pieces.encode(" boxes")]
     assert by_symbol(words, pieces)["boxes"] == boxes
     assert by_symbol(words, TabEncoder(pieces, "$"))["boxes"] == boxes
-    letters = list("\\_u;0123456789abotxes")
+    letters = list("\\_u;0123456789abotxes<pdEOS>")
     subtokens = SubwordTextEncoder(["<pad>_", "<EOS>_", *letters, "boat", "boat_"])
     inside = [pieces.symbol(id_) for id_ in pieces.encode("boat")]
     assert by_symbol(subtokens, pieces)["boat_"] == inside
