@@ -107,6 +107,11 @@ class DecoderConfig(Config):
     )
     source_language: str = setting("", f"The inputs' language, if a model knows several; {_SHORT}")
     target_language: str = setting("", f"The outputs' language, likewise; {_SHORT}")
+    pivot: str = setting(
+        "",
+        "Language by way of which to translate, such as en: the model translates into it, and from "
+        "it into the target's. For pairs of languages that the model has not learned together.",
+    )
     markup: str = setting("", kinds.HELP, choices=kinds.CHOICES)
     terms: str = setting("", TERMS_HELP, path=True)
     forbid: str = setting("", FORBID_HELP, path=True)

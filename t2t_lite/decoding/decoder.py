@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from t2t_lite.data.problem import Problem
+from t2t_lite.decoding import pivot
 from t2t_lite.decoding.config import CTRANSLATE2, FLOAT32, TENSORFLOW
 from t2t_lite.decoding.divergence import NoOutputError, NotANumberError, NothingPermittedError
 from t2t_lite.decoding.engine import Engine, Target, Worker
@@ -127,6 +128,10 @@ class Decoder:
         engine = self.engine.returning_beams(return_beams)
         return Decoder(engine, self.problem, self._long_input, with_details)
 
+    def without_details(self) -> "Decoder":
+        """Returns a decoder with the same engine whose hypotheses have no `details`."""
+        return Decoder(self.engine, self.problem, self._long_input)
+
     def check_markup(self, markup: str) -> None:
         """Checks that outputs can have the markup of their sources.
 
@@ -242,6 +247,9 @@ class Decoder:
             name: as in `decode`.
             known: the batches to skip, by number, with their `BatchResult.pieces`.
         """
+        if any(source.then for source in sources):
+            yield from pivot.decode_batches(self, sources, name, known)
+            return
         texts = [self.text.pieces(source, name) for source in sources]
         pieces = [piece for lines in texts for line in lines for piece in line]
         joiner = PieceJoiner([[len(line) for line in lines] for lines in texts], known)
