@@ -128,10 +128,6 @@ class Decoder:
         engine = self.engine.returning_beams(return_beams)
         return Decoder(engine, self.problem, self._long_input, with_details)
 
-    def without_details(self) -> "Decoder":
-        """Returns a decoder with the same engine whose hypotheses have no `details`."""
-        return Decoder(self.engine, self.problem, self._long_input)
-
     def check_markup(self, markup: str) -> None:
         """Checks that outputs can have the markup of their sources.
 
@@ -248,7 +244,14 @@ class Decoder:
             known: the batches to skip, by number, with their `BatchResult.pieces`.
         """
         if any(source.then for source in sources):
-            yield from pivot.decode_batches(self, sources, name, known)
+            plain = Decoder(self.engine, self.problem, self._long_input)
+            yield from pivot.decode_batches(
+                sources,
+                known,
+                lambda some, done: plain.decode_batches(some, name, done),
+                lambda some, done: self.decode_batches(some, name, done),
+                lambda source, text: self.text.encode_again(source, text, name),
+            )
             return
         texts = [self.text.pieces(source, name) for source in sources]
         pieces = [piece for lines in texts for line in lines for piece in line]

@@ -5,17 +5,16 @@ languages of the second. `decode_batches` takes both steps: the best output of t
 of the second, with its markup. Prefixes, terms and n-best lists are those of the second.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from t2t_lite.decoding.hypotheses import Hypothesis, Source, best_output
+from t2t_lite.decoding.hypotheses import Source, best_output
 from t2t_lite.decoding.long_lines import BatchResult, HypothesesByIndex
 from t2t_lite.errors import UsageError
 from t2t_lite.text.languages import Languages, choices, speaking
 from t2t_lite.text.text_encoder import TextEncoder
 
-if TYPE_CHECKING:
-    from t2t_lite.decoding.decoder import Decoder
+# Decodes sources batch by batch, except for known batches.
+_Decode = Callable[[Sequence[Source], Mapping[int, HypothesesByIndex]], Iterator[BatchResult]]
 
 
 def steps(
@@ -51,42 +50,47 @@ def steps(
 
 
 def decode_batches(
-    decoder: "Decoder",
     sources: Sequence[Source],
-    name: str,
     known: Mapping[int, HypothesesByIndex],
+    decode_first: _Decode,
+    decode_second: _Decode,
+    encode_second: Callable[[Source, str], Source],
 ) -> Iterator[BatchResult]:
     """Yields the results of `Decoder.decode_batches` for sources of which some have two steps.
 
     The batches of the first step have negative numbers and complete no source; their `pieces` hold
     what a resumed run needs, see `_first_step`.
+
+    Args:
+        sources: as in `Decoder.decode_batches`.
+        known: likewise.
+        decode_first: takes the first step for its sources, except for known batches.
+        decode_second: likewise the second, in which sources without a pivot take part.
+        encode_second: encodes the output of the first step for a source.
     """
     chosen = [index for index, source in enumerate(sources) if source.then]
     first = [sources[index]._replace(then=None, terms=None, prefix=()) for index in chosen]
-    found: dict[int, str] = {}
     earlier = {-1 - number: pieces for number, pieces in known.items() if number < 0}
-    for batch in _first_step(decoder, first, name, earlier):
-        found |= {chosen[-1 - i]: best_output(h).text for i, h in batch.pieces.items() if i < 0}
+    texts: dict[int, str] = {}
+    for batch in _first_step(first, earlier, decode_first):
+        texts |= {chosen[-1 - i]: best_output(h).text for i, h in batch.pieces.items() if i < 0}
         if batch.number not in known:
             yield batch
     second = [
-        _second_step(decoder, source, found[index], name) if source.then else source
+        encode_second(source, texts[index]) if source.then else source
         for index, source in enumerate(sources)
     ]
     later = {number: pieces for number, pieces in known.items() if number >= 0}
-    for batch in decoder.decode_batches(second, name, later):
+    for batch in decode_second(second, later):
         done = {
-            index: [h._replace(pivot=found.get(index, "")) for h in hypotheses]
+            index: [h._replace(pivot=texts.get(index, "")) for h in hypotheses]
             for index, hypotheses in batch.sources.items()
         }
         yield batch._replace(sources=done)
 
 
 def _first_step(
-    decoder: "Decoder",
-    sources: Sequence[Source],
-    name: str,
-    known: Mapping[int, HypothesesByIndex],
+    sources: Sequence[Source], known: Mapping[int, HypothesesByIndex], decode: _Decode
 ) -> Iterator[BatchResult]:
     """Yields the batches of the first step, those that are known included.
 
@@ -97,23 +101,9 @@ def _first_step(
     for number, pieces in known.items():
         yield BatchResult(-1 - number, {}, pieces)
         waiting[number] = {index: found for index, found in pieces.items() if index >= 0}
-    for batch in decoder.without_details().decode_batches(sources, name, waiting):
-        best: dict[int, list[Hypothesis]] = {
-            -1 - index: [h._replace(details=None, terms=()) for h in found[:1]]
+    for batch in decode(sources, waiting):
+        best = {
+            -1 - index: [h._replace(details=None) for h in found[:1]]
             for index, found in batch.sources.items()
         }
         yield BatchResult(-1 - batch.number, {}, best | dict(batch.pieces))
-
-
-def _second_step(decoder: "Decoder", source: Source, text: str, name: str) -> Source:
-    """Returns the source of the second step for the output of the first."""
-    assert source.then is not None
-    (encoded,) = decoder.text.encode(
-        [text],
-        name,
-        first=source.number,
-        languages=source.then,
-        markup="" if source.segment is None else source.segment.kind,
-        terms=source.terms,
-    )
-    return encoded._replace(prefix=source.prefix)

@@ -115,6 +115,24 @@ class TextCodec:
             encoded.append(source._replace(terms=terms, then=then))
         return encoded
 
+    def encode_again(self, source: Source, text: str, name: str) -> Source:
+        """Returns a translation to a pivot as the source of the second step, with its languages.
+
+        Args:
+            source: what it is the translation of.
+            text: the translation, with its markup.
+            name: as in `encode`.
+        """
+        (encoded,) = self.encode(
+            [text],
+            name,
+            first=source.number,
+            languages=source.then or ANY,
+            markup="" if source.segment is None else source.segment.kind,
+            terms=source.terms,
+        )
+        return encoded._replace(prefix=source.prefix)
+
     def _refuse_named_languages(self, text: str, place: str) -> None:
         """Raises DataError if a line of a text names the language of its translation."""
         named = map(self._encoders["inputs"].named_language, map(str.strip, text.split("\n")))
