@@ -106,8 +106,8 @@ COMMAND = Command(
 )
 
 
-# Flags that change how data is generated, but not the data itself.
-_MAKING = ("num_workers", "runner", "beam_options")
+# Flags that change how data is generated, but not the text.
+_MAKING = ("num_workers", "runner", "beam_options", "extend_vocab")
 
 
 @COMMAND.main
@@ -119,7 +119,8 @@ def main(args: types.SimpleNamespace) -> None:
         print("\n".join(names))
         return
     if args.inspect:
-        _refuse(args, "inspect", "report", "clean", "skip_bad", "hparams_set", "hparams", *_MAKING)
+        reading = ("report", "clean", "skip_bad", "hparams_set", "hparams")
+        _refuse(args, "inspect", *reading, *_MAKING)
         COMMAND.require(args, "data_dir")
         inspect(names, args.data_dir)
         return

@@ -91,7 +91,7 @@ def _check_files(args: types.SimpleNamespace) -> None:
                     f"--{name} cannot be used with --decode_from_file=-, which writes to standard "
                     "output; name a file"
                 )
-    for name in ("markup", "terms", "forbid"):
+    for name in ("markup", "terms", "forbid", "pivot"):
         translates_lines = args.decode_from_file or args.decode_interactive
         if getattr(args, name) and (args.score_file or not translates_lines):
             raise UsageError(f"--{name} needs --decode_from_file or --decode_interactive")

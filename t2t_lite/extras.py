@@ -6,6 +6,7 @@ from t2t_lite.errors import UserError
 
 DOCUMENTS = "documents"  # .po files
 IMPORT = "import"  # models of Marian and Hugging Face
+LANGUAGES = "languages"  # which language a text is in
 PLOTS = "plots"  # matplotlib
 ROUGE = "rouge"  # ROUGE, for summaries
 SERVE = "serve"  # the HTTP server
@@ -14,6 +15,7 @@ SERVE = "serve"  # the HTTP server
 _PACKAGES = {
     DOCUMENTS: ("polib",),
     IMPORT: ("safetensors", "torch", "yaml"),
+    LANGUAGES: ("py3langid",),
     PLOTS: ("matplotlib",),
     ROUGE: ("rouge_score",),
     SERVE: ("prometheus_client", "starlette", "uvicorn"),

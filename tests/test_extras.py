@@ -29,7 +29,9 @@ def parts(version: str) -> list[int]:
     return [int(part) for part in version.split(".")]
 
 
-@pytest.mark.parametrize("extra", [extras.IMPORT, extras.PLOTS, extras.ROUGE, extras.SERVE])
+@pytest.mark.parametrize(
+    "extra", [extras.IMPORT, extras.LANGUAGES, extras.PLOTS, extras.ROUGE, extras.SERVE]
+)
 def test_what_is_checked_is_what_is_installed(setup_cfg, extra):
     declared = packages(setup_cfg["options.extras_require"][extra])
     modules = {{"pyyaml": "yaml"}.get(name, name.replace("-", "_")) for name in declared}

@@ -3,10 +3,13 @@
 import dataclasses
 
 from t2t_lite.data.problem import SPLITS
+from t2t_lite.errors import UsageError
 from t2t_lite.markup import kinds
 from t2t_lite.runs.config import CHECKPOINT_HELP, OUTPUT_HELP
+from t2t_lite.search.decode_hparams import DecodeHParams, HasDefaults
 from t2t_lite.settings import Config, setting
 from t2t_lite.terms.term_list import FORBID_HELP, TERMS_HELP
+from t2t_lite.text.languages import Languages
 
 TENSORFLOW, CTRANSLATE2 = ENGINES = ("tensorflow", "ctranslate2")
 ENGINE_HELP = (
@@ -40,11 +43,13 @@ TEXT, JSON, ALIGNMENTS, SUBWORD_ALIGNMENTS = OUTPUT_FORMATS = (
 METRICS_HELP = (
     "Metrics that score the outputs, separated by commas: bleu, bleu_zh, chrf, chrf_plus_plus, "
     "ter, rouge_1, rouge_2, rouge_l, exact_match, token_accuracy, numbers_exact, bracketing_f1, "
-    "terms_met:FILE (the share of the terms of that file that outputs meet), aer (of alignments), "
+    "terms_met:FILE (the share of the terms of that file that outputs meet), wrong_language:CODE "
+    "(the share of outputs that are clearly in another language), aer (of alignments), "
     "one of your own (--t2t_usr_dir), or command:PROGRAM, which gets three files as arguments "
     "(sources, outputs, references) and prints one number per line, or one for all. Quote commas "
     "in the program's own arguments: \"command:./score.sh 'a,b'\" (default: the problem's own)."
 )
+_SHORT = "short for the decode hparam of this name."
 _MUST_AGREE = "Must agree with the run folder, if given."
 
 
@@ -101,6 +106,13 @@ class DecoderConfig(Config):
         "to parse, texts to classify and the examples of a split are always truncated.",
         choices=("split", "truncate"),
     )
+    source_language: str = setting("", f"The inputs' language, if a model knows several; {_SHORT}")
+    target_language: str = setting("", f"The outputs' language, likewise; {_SHORT}")
+    pivot: str = setting(
+        "",
+        "Language by way of which to translate, such as en: the model translates into it, and from "
+        "it into the target's. For pairs of languages that the model has not learned together.",
+    )
     markup: str = setting("", kinds.HELP, choices=kinds.CHOICES)
     terms: str = setting("", TERMS_HELP, path=True)
     forbid: str = setting("", FORBID_HELP, path=True)
@@ -127,11 +139,32 @@ class DecoderConfig(Config):
     compute_type: str = setting(FLOAT32, COMPUTE_TYPE_HELP, choices=COMPUTE_TYPES)
     shortlist: str = setting(
         "",
-        "File of t2t-shortlist: outputs consist of the words that it has for each source; short "
-        "for the decode hparam of this name.",
+        "File of t2t-shortlist: outputs consist of the words that it has for each source; "
+        f"{_SHORT}",
         path=True,
     )
     worker_gpu: int | None = setting(None, "GPUs to use; 0 uses the CPU (default: all).", minimum=0)
     decode_hparams: str = setting(
         "", "Changes to the problem's search settings, listed below: NAME=VALUE,..."
     )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        given = DecodeHParams().override(self.decode_hparams)
+        for name in Languages._fields:
+            flag = f"{name}_language"
+            code, other = getattr(self, flag), getattr(given, flag)
+            if code and other and code != other:
+                raise UsageError(
+                    f"--{flag}={code} and --decode_hparams={flag}={other} differ: give one of them"
+                )
+
+    def search_settings(self, owner: HasDefaults) -> DecodeHParams:
+        """Returns the defaults of a problem or run, changed by the flags.
+
+        Raises:
+            UsageError: a decode hparam is unknown, or its value is invalid.
+        """
+        names = ("shortlist", "source_language", "target_language")
+        changes = {name: value for name in names if (value := getattr(self, name))}
+        return DecodeHParams.of(owner, self.decode_hparams).copy(**changes)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from t2t_lite.data.problem import Problem
+from t2t_lite.decoding import pivot
 from t2t_lite.decoding.config import CTRANSLATE2, FLOAT32, TENSORFLOW
 from t2t_lite.decoding.divergence import NoOutputError, NotANumberError, NothingPermittedError
 from t2t_lite.decoding.engine import Engine, Target, Worker
@@ -263,6 +264,16 @@ class Decoder:
             name: as in `decode`.
             known: the batches to skip, by number, with their `BatchResult.pieces`.
         """
+        if any(source.then for source in sources):
+            plain = Decoder(self.engine, self.problem, self._long_input)
+            yield from pivot.decode_batches(
+                sources,
+                known,
+                lambda some, done: plain.decode_batches(some, name, done),
+                lambda some, done: self.decode_batches(some, name, done),
+                lambda source, text: self.text.encode_again(source, text, name),
+            )
+            return
         texts = [self.text.pieces(source, name) for source in sources]
         pieces = [piece for lines in texts for line in lines for piece in line]
         joiner = PieceJoiner([[len(line) for line in lines] for lines in texts], known)

@@ -27,6 +27,7 @@ class Source(NamedTuple):
     start: Sequence[int] = ()  # how the target of every piece begins, unseen: with its language
     segment: Segment | None = None  # the line with its markup, which `text` is without
     terms: TermList | None = None  # what outputs must and must not contain
+    then: Languages | None = None  # those of a second step, in which outputs are sources: `pivot`
 
     @property
     def shown(self) -> str:
@@ -60,6 +61,7 @@ class Hypothesis(NamedTuple):
     score: float  # log-probability over the length penalty
     details: Details | None = None  # if the decoder was asked for them
     terms: Sequence[TermUse] = ()  # what it made of the terms that its source asks for
+    pivot: str = ""  # what it is a translation of, itself a translation of the source: `pivot`
 
 
 def with_terms(source: Source, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:

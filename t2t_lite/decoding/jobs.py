@@ -68,9 +68,7 @@ def run(config: DecoderConfig) -> None:
     """
     start = time.monotonic()
     decoder, trained = load_decoder(config, find_models(config))
-    decoder.check_markup(config.markup)
-    decoder.check_terms(terms_of(config))
-    _check_alignments(decoder, config)
+    _check(decoder, config)
     if line := faster_engine(decoder.engine):
         log.info("%s", line)
     if config.decode_interactive:
@@ -86,6 +84,15 @@ def run(config: DecoderConfig) -> None:
         _decode_split(decoder, trained, config, start)
 
 
+def _check(decoder: Decoder, config: DecoderConfig) -> None:
+    """Checks what the flags ask of the model, before any line is read."""
+    decoder.check_markup(config.markup)
+    decoder.check_terms(terms_of(config))
+    if config.pivot:
+        decoder.text.encode([], pivot=config.pivot)
+    _check_alignments(decoder, config)
+
+
 def _check_alignments(decoder: Decoder, config: DecoderConfig) -> None:
     """Checks that outputs can be aligned, and says what by."""
     if config.output_format not in (ALIGNMENTS, SUBWORD_ALIGNMENTS):
@@ -94,6 +101,11 @@ def _check_alignments(decoder: Decoder, config: DecoderConfig) -> None:
         raise UsageError(
             f"--output_format={config.output_format}: the model has no attention to a source, "
             "which aligns"
+        )
+    if config.pivot:
+        raise UsageError(
+            f"--output_format={config.output_format}: with --pivot, no model has read the words of "
+            "the source beside those of the output; leave out one of the two"
         )
     if config.markup and config.output_format == ALIGNMENTS:
         raise UsageError(
@@ -136,7 +148,9 @@ def _decode_typed(decoder: Decoder, config: DecoderConfig) -> None:
         if line == "q":
             break
         try:
-            (source,) = decoder.text.encode([line], first=number, markup=config.markup, terms=terms)
+            (source,) = decoder.text.encode(
+                [line], first=number, markup=config.markup, terms=terms, pivot=config.pivot
+            )
         except DataError as error:
             log.warning("%s", error)
             continue
@@ -216,6 +230,7 @@ class _LineDecoder:
         self._decoder = decoder
         self._markup = config.markup
         self._terms = terms_of(config)
+        self._pivot = config.pivot
         self._start = start
         self._find = self._score if config.score_file else self._decode
         self._format = (
@@ -249,6 +264,7 @@ class _LineDecoder:
                         first=first + 1,
                         markup=self._markup,
                         terms=self._terms,
+                        pivot=self._pivot,
                     )
                     batches = self._find(sources, window, known)
                     yield recorder.records(batches, sources, advance, first)
@@ -330,8 +346,7 @@ def decoded(config: DecoderConfig, trained: Sequence[TrainedModel]) -> Iterator[
     """
     start = time.monotonic()
     decoder, trained = load_decoder(config, trained)
-    decoder.check_markup(config.markup)
-    decoder.check_terms(terms_of(config))
+    _check(decoder, config)
     lines = _LineDecoder(decoder, config, start)
     count = lines.lines.count()
     with _decoded(lines, decoder, trained, config, config.decode_to_file, count) as journal:
@@ -378,6 +393,7 @@ def _origin(
         "shortlist": files.digest(path) if (path := decoder.hparams.shortlist) else "",
         "long_input": config.long_input,
         "markup": config.markup,
+        "pivot": config.pivot,
         "terms": [files.digest(path) if path else "" for path in (config.terms, config.forbid)],
         "output_format": config.output_format,
         "engine": decoder.engine.kind,

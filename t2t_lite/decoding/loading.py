@@ -10,7 +10,6 @@ from t2t_lite.decoding.trained_model import TrainedModel
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.runs import checkpoint_files, run_folder
 from t2t_lite.runs.checkpoint_names import named_model
-from t2t_lite.search.decode_hparams import DecodeHParams
 
 
 def find_models(config: DecoderConfig) -> list[TrainedModel]:
@@ -50,9 +49,7 @@ def load_decoder(
         UsageError: an unknown decode hparam, or one that does not fit the problem or engine.
     """
     run = trained[0].run
-    hparams = DecodeHParams.of(run, config.decode_hparams)
-    if config.shortlist:
-        hparams = hparams.copy(shortlist=config.shortlist)
+    hparams = config.search_settings(run)
     with_details = config.output_format != TEXT
     if config.engine == CTRANSLATE2:
         shows_scores = (

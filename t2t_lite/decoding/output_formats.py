@@ -59,7 +59,10 @@ def _columns(hypothesis: Hypothesis, with_score: bool) -> str:
 
 def fields_of(source: Source, hypotheses: Sequence[Hypothesis]) -> dict[str, Any]:
     """Returns the JSON object of a source and its hypotheses."""
-    return {"source": source.shown, "hypotheses": [_entry(source, h) for h in hypotheses]}
+    fields: dict[str, Any] = {"source": source.shown}
+    if hypotheses and hypotheses[0].pivot:
+        fields["pivot"] = hypotheses[0].pivot
+    return fields | {"hypotheses": [_entry(source, h) for h in hypotheses]}
 
 
 def _json(source: Source, hypotheses: Sequence[Hypothesis]) -> str:
@@ -88,13 +91,14 @@ def _entry(source: Source, hypothesis: Hypothesis) -> dict[str, Any]:
     if details is None:
         return entry
     attention = details.attention
-    is_unknown = attention is None or source.segment is not None
+    # With markup, the words of the text are not those that the model wrote; with a pivot, those of
+    # the source are not those that it read.
+    is_unknown = attention is None or source.segment is not None or bool(hypothesis.pivot)
     return entry | {
         "tokens": details.tokens,
         "log_probs": _rounded(details.log_probs),
         "source_tokens": details.source_tokens,
         "attention": None if attention is None else _rounded(attention),
-        # With markup, the words of the text are not those that the model wrote.
         "alignment": None if is_unknown else _links(source, hypothesis, ALIGNMENTS),
     }
 

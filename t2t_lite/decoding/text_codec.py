@@ -7,9 +7,10 @@ import numpy as np
 
 from t2t_lite.data.problem import Output, Problem
 from t2t_lite.decoding import long_lines
+from t2t_lite.decoding import pivot as pivoting
 from t2t_lite.decoding.hypotheses import Source
 from t2t_lite.decoding.suggestions import SuggestingText
-from t2t_lite.errors import DataError
+from t2t_lite.errors import DataError, UsageError
 from t2t_lite.markup.segment import parse
 from t2t_lite.search.decode_hparams import LONGEST
 from t2t_lite.terms.term_list import TermList
@@ -63,6 +64,7 @@ class TextCodec:
         languages: Languages = ANY,
         markup: str = "",
         terms: TermList | None = None,
+        pivot: str = "",
     ) -> list[Source]:
         """Returns each line with its ids; no ids for a line without text.
 
@@ -76,12 +78,21 @@ class TextCodec:
             markup: the kind of the lines' markup, which is taken out of the sources and put into
                 their outputs; "": they have none. See `Decoder.check_markup`.
             terms: what their outputs must and must not contain; see `Decoder.check_terms`.
+            pivot: the language by way of which they are translated; "": none.
 
         Raises:
             DataError: a line has a token that is not in the vocabulary, or the model needs a
-                language.
-            UsageError: the model does not know a language.
+                language; a line names one, though there is a pivot.
+            UsageError: the model does not know a language, the pivot is one of the two, or the
+                problem translates nothing.
         """
+        then = None
+        if pivot:
+            if not (self.has_inputs and self._has_lines):
+                raise UsageError(
+                    f"pivot={pivot}: {self._problem.name} translates no text; leave the pivot out"
+                )
+            languages, then = pivoting.steps(self._encoders, languages, pivot)
         spoken = speaking(self._encoders, languages)
         if not self.has_inputs:
             prompts = [self._problem.source(line) for line in lines]
@@ -101,13 +112,44 @@ class TextCodec:
         for number, line in enumerate(lines, first):
             segment = parse(line, markup, self._marks) if markup else None
             text = self._problem.source(line if segment is None else segment.text)
-            ids = self._source_ids(text, f"{name} {number}", languages, terms)
+            # By way of a pivot, the terms are those of the second step.
+            suggested = None if pivot else terms
+            ids = self._source_ids(text, f"{name} {number}", languages, suggested)
             # All pieces of a line have the language that it names at its start.
             named = self._encoders["inputs"].named_language(text)
+            if pivot:
+                self._refuse_named_languages(text, f"{name} {number}")
             own = languages._replace(target=named) if named else languages
             source = Source(text, ids, number, languages=own, start=start, segment=segment)
-            encoded.append(source._replace(terms=terms))
+            encoded.append(source._replace(terms=terms, then=then))
         return encoded
+
+    def encode_again(self, source: Source, text: str, name: str) -> Source:
+        """Returns a translation to a pivot as the source of the second step, with its languages.
+
+        Args:
+            source: what it is the translation of.
+            text: the translation, with its markup.
+            name: as in `encode`.
+        """
+        (encoded,) = self.encode(
+            [text],
+            name,
+            first=source.number,
+            languages=source.then or ANY,
+            markup="" if source.segment is None else source.segment.kind,
+            terms=source.terms,
+        )
+        return encoded._replace(prefix=source.prefix)
+
+    def _refuse_named_languages(self, text: str, place: str) -> None:
+        """Raises DataError if a line of a text names the language of its translation."""
+        named = map(self._encoders["inputs"].named_language, map(str.strip, text.split("\n")))
+        if language := next(filter(None, named), ""):
+            raise DataError(
+                f"{place} begins with >>{language}<<, but is translated by way of a pivot: name "
+                f"the language by target_language={language}"
+            )
 
     def encode_targets(
         self, lines: Sequence[str], name: str, first: int = 1, languages: Languages = ANY

@@ -31,6 +31,8 @@ class Translation:
         source_tokens: the S subwords of the source as text, EOS included.
         attention: [T, S], of the last layer to the source, averaged over its heads; None for a text
             that was split into pieces and is very long.
+        pivot: with a pivot, the translation of the text that the output is a translation of, and
+            that `source_tokens` are of; "": without one.
     """
 
     text: str
@@ -39,6 +41,7 @@ class Translation:
     log_probs: np.ndarray
     source_tokens: list[str]
     attention: np.ndarray | None
+    pivot: str = ""
 
 
 class Translator:
@@ -85,6 +88,7 @@ class Translator:
         *,
         source_language: str = "",
         target_language: str = "",
+        pivot: str = "",
         markup: str = "",
         terms: TermMapping | None = None,
         forbid: Sequence[str] = (),
@@ -97,6 +101,7 @@ class Translator:
         *,
         source_language: str = "",
         target_language: str = "",
+        pivot: str = "",
         markup: str = "",
         terms: TermMapping | None = None,
         forbid: Sequence[str] = (),
@@ -109,6 +114,7 @@ class Translator:
         *,
         source_language: str = "",
         target_language: str = "",
+        pivot: str = "",
         markup: str = "",
         terms: TermMapping | None = None,
         forbid: Sequence[str] = (),
@@ -121,6 +127,7 @@ class Translator:
         *,
         source_language: str = "",
         target_language: str = "",
+        pivot: str = "",
         markup: str = "",
         terms: TermMapping | None = None,
         forbid: Sequence[str] = (),
@@ -132,6 +139,7 @@ class Translator:
         *,
         source_language: str = "",
         target_language: str = "",
+        pivot: str = "",
         markup: str = "",
         terms: TermMapping | None = None,
         forbid: Sequence[str] = (),
@@ -146,6 +154,7 @@ class Translator:
                 `Translation` objects; None: the text of the best one.
             source_language: the texts' language, if the model knows several; "": the default.
             target_language: the outputs' language, likewise.
+            pivot: the language by way of which to translate; "": none (docs/decoding.md).
             markup: "html", "xml" or "placeholders": what the texts hold beside words, which is
                 kept (docs/markup.md); "": nothing.
             terms: what a word or phrase of the texts must become, a form or a list of forms, such
@@ -161,12 +170,12 @@ class Translator:
                 language.
             DivergedError: the model outputs NaN.
             NoOutputError: the search settings permit no output.
-            UsageError: a text is not a string, `n_best` is below 1 or above `beam_size`, the model
-                does not know a language, cannot keep markup of this kind, or has no search for
-                terms.
+            UsageError: a text is not a string, `n_best` is below 1 or above `beam_size`, the pivot
+                is the language of a side, or the model does not know a language, cannot keep markup
+                of this kind, or has no search for terms.
         """
         self._check(n_best)
-        encode = self._encoder(source_language, target_language, markup, terms, forbid)
+        encode = self._encoder(source_language, target_language, pivot, markup, terms, forbid)
         found = self._translated(_listed(texts), 1, n_best, encode)
         return found[0] if isinstance(texts, str) else found
 
@@ -178,6 +187,7 @@ class Translator:
         *,
         source_language: str = "",
         target_language: str = "",
+        pivot: str = "",
         markup: str = "",
         terms: TermMapping | None = None,
         forbid: Sequence[str] = (),
@@ -190,6 +200,7 @@ class Translator:
         *,
         source_language: str = "",
         target_language: str = "",
+        pivot: str = "",
         markup: str = "",
         terms: TermMapping | None = None,
         forbid: Sequence[str] = (),
@@ -201,6 +212,7 @@ class Translator:
         *,
         source_language: str = "",
         target_language: str = "",
+        pivot: str = "",
         markup: str = "",
         terms: TermMapping | None = None,
         forbid: Sequence[str] = (),
@@ -215,6 +227,7 @@ class Translator:
             n_best: as in a call.
             source_language: as in a call.
             target_language: as in a call.
+            pivot: as in a call.
             markup: as in a call.
             terms: as in a call.
             forbid: as in a call.
@@ -224,11 +237,12 @@ class Translator:
             reaches their window.
 
         Raises:
-            UsageError: `n_best` is below 1 or above `beam_size`, or the model does not know a
-                language, cannot keep markup of this kind, or has no search for terms.
+            UsageError: `n_best` is below 1 or above `beam_size`, the pivot is the language of a
+                side, or the model does not know a language, cannot keep markup of this kind, or has
+                no search for terms.
         """
         self._check(n_best)
-        encode = self._encoder(source_language, target_language, markup, terms, forbid)
+        encode = self._encoder(source_language, target_language, pivot, markup, terms, forbid)
         encode([], first=1)  # refuses languages before the first text
         return self._streamed(texts, n_best, encode)
 
@@ -305,6 +319,7 @@ class Translator:
         self,
         source_language: str,
         target_language: str,
+        pivot: str,
         markup: str,
         terms: TermMapping | None,
         forbid: Sequence[str],
@@ -314,8 +329,14 @@ class Translator:
         term_list = TermList.of(terms, forbid) or None
         self._decoder.check_terms(term_list)
         languages = self._languages(source_language, target_language)
+        if not isinstance(pivot, str):
+            raise UsageError(f"pivot={quoted(pivot)}: expected a text")
         return functools.partial(
-            self._decoder.text.encode, languages=languages, markup=markup, terms=term_list
+            self._decoder.text.encode,
+            languages=languages,
+            pivot=pivot,
+            markup=markup,
+            terms=term_list,
         )
 
     def _streamed(self, texts: Iterable[str], n_best: int | None, encode: _Encode) -> Iterator[Any]:
@@ -379,4 +400,5 @@ def _translation(hypothesis: Hypothesis) -> Translation:
         details.log_probs,
         details.source_tokens,
         details.attention,
+        hypothesis.pivot,
     )

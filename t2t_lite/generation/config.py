@@ -47,6 +47,12 @@ class DatagenOptions(Config):
         "for each pair of the training text, as eflomal and fast_align write it.",
         path=True,
     )
+    extend_vocab: str = setting(
+        "",
+        "SentencePiece vocabulary, a file or a run folder, with which that of the problem begins. "
+        "It goes on with what it lacks of a vocabulary of approx_vocab_size ids for this text.",
+        path=True,
+    )
     skip_bad: bool = setting(
         False,
         "Skip and count unreadable input, such as lines that are not UTF-8, malformed trees and "

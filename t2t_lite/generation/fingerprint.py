@@ -23,6 +23,7 @@ from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit, Problem
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.errors import UserError
 from t2t_lite.generation.config import DatagenOptions
+from t2t_lite.generation.extended_vocabulary import vocabulary_to_extend
 from t2t_lite.generation.file_groups import ALL_SPLITS, FileGroup, file_groups
 from t2t_lite.text.text_encoder import VocabType
 from t2t_lite.version import __version__
@@ -106,10 +107,12 @@ def guard_vocabulary(
     is_given = problem.vocab_type in (VocabType.TOKEN, VocabType.IMPORTED)
     if not names or (is_given and not sources):
         return  # there is no vocabulary, or the user supplies it
+    extended = vocabulary_to_extend(problem, options)
     settings = {
         "additional_reserved_tokens": list(problem.additional_reserved_tokens),
         "max_subtoken_length": problem.max_subtoken_length,
         "max_samples_for_vocab": problem.max_samples_for_vocab,
+        "extend_vocab": files.digest(extended) if extended else "",
     }
     part = _Part(
         name="vocabulary",

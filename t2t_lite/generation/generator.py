@@ -39,6 +39,7 @@ from t2t_lite.generation.chunks import (
 )
 from t2t_lite.generation.cleaning import clean
 from t2t_lite.generation.config import MADE_HERE, DatagenOptions
+from t2t_lite.generation.extended_vocabulary import extend_vocabulary, vocabulary_to_extend
 from t2t_lite.generation.file_groups import FileGroup, file_groups
 from t2t_lite.generation.findings import Findings
 from t2t_lite.generation.workers import Workers, garbage_collector_paused
@@ -125,6 +126,7 @@ def prepare(
 ) -> None:
     """Downloads the raw files, builds the vocabulary, and records what the data comes from."""
     problem.bad_input = BadInput(skip=options.skip_bad)
+    vocabulary_to_extend(problem, options)
     for entry in problem.splits_to_generate(tmp_dir):
         paths = problem.filepaths(data_dir, entry["split"])
         if not all(pathlib.Path(path).is_file() for path in paths):
@@ -134,6 +136,7 @@ def prepare(
     fingerprint.guard_splits(problem, data_dir, tmp_dir, options)
     has_vocab = all((pathlib.Path(data_dir) / name).is_file() for name in problem.vocab_files())
     seed_random(options, DatasetSplit.TRAIN)
+    extend_vocabulary(problem, data_dir, tmp_dir, options)
     if not problem.encodes_samples:
         problem.build_vocab(data_dir, tmp_dir)
     elif not has_vocab:  # the first sample needs it

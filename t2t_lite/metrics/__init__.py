@@ -11,6 +11,7 @@ from t2t_lite.metrics import (
     teacher_forced,
     ter,
     terms_met,
+    wrong_language,
 )
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "teacher_forced",
     "ter",
     "terms_met",
+    "wrong_language",
 ]

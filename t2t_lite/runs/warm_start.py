@@ -13,7 +13,7 @@ from t2t_lite.errors import UserError
 from t2t_lite.models.seq2seq import Seq2Seq, VocabularyRows
 from t2t_lite.runs import checkpoint_files, run_folder
 from t2t_lite.runs.run_folder import RunFolder
-from t2t_lite.text.text_encoder import RESERVED_TOKENS, TextEncoder
+from t2t_lite.runs.vocabulary_match import Origins, Pair, Vocabularies, gathered, loses_rows
 
 log = logging.getLogger(__name__)
 
@@ -24,8 +24,9 @@ def warm_start(model: Seq2Seq, source: str, run: RunFolder | None = None) -> Non
     """Copies the weights of another run that have the same names and shapes to a model.
 
     Weights with a row for each id of a vocabulary get the rows of the ids that stand for the same
-    there. Logs how many weights there are, and which keep their initial values. Only weights are
-    copied: no optimizer state, no step.
+    there; the rows of other ids, the mean of those that spell them there (`vocabulary_match`). Logs
+    how many weights there are, and which keep their initial values. Only weights are copied: no
+    optimizer state, no step.
 
     Args:
         model: the model of the new run.
@@ -33,14 +34,15 @@ def warm_start(model: Seq2Seq, source: str, run: RunFolder | None = None) -> Non
         run: the new run; None: one with the vocabularies of the other.
 
     Raises:
-        UserError: nothing fits; or not all does, and the hparam `warm_start_model` asks for it.
+        UserError: nothing fits; or the hparam `warm_start_model` asks for all of it, and something
+            does not fit, other than a vocabulary with more ids than that of the other.
     """
     other_run, checkpoint = open_source(source)
     other, step, _ = other_run.load_model(checkpoint)
     theirs, ours = _by_name(other), _by_name(model)
-    vocabularies = _Vocabularies(run, other_run)
+    vocabularies = Vocabularies(run, other_run)
     values: dict[str, np.ndarray] = {}
-    missing, partly, reshaped = [], [], []
+    missing, partly, losing, reshaped = [], [], [], []
     used = set()
     every_row = list(model.vocabulary_rows())
     for name, weight in ours.items():
@@ -52,10 +54,11 @@ def warm_start(model: Seq2Seq, source: str, run: RunFolder | None = None) -> Non
             continue
         used.add(id(there))
         if pairs and (run or there.shape == weight.shape):
-            matched = vocabularies.match(pairs)
-            value = _gathered(pairs[0], matched)
-            if value is not None and (matched < 0).any():
-                partly.append(f"{name} ({(matched >= 0).sum()} of {len(matched)} rows copied)")
+            origins = vocabularies.origins(pairs)
+            value = gathered(pairs[0], origins)
+            if value is not None and any(len(rows) != 1 for rows in origins):
+                partly.append(f"{name} ({_counted(origins)})")
+                losing += partly[-1:] if loses_rows(pairs[0], origins) else []
         else:
             value = there.numpy() if there.shape == weight.shape else None
         if value is None:
@@ -67,7 +70,7 @@ def warm_start(model: Seq2Seq, source: str, run: RunFolder | None = None) -> Non
             f"--warm_start_from={source}: none of its weights has the name and shape of a weight "
             f"of this {type(model).__name__}"
         )
-    others = [*reshaped, *partly, *missing]
+    others = [*reshaped, *losing, *missing]
     if model.hparams.warm_start_model and others:
         shown = "; ".join(others[:_MOST_NAMED]) + ("; ..." if len(others) > _MOST_NAMED else "")
         raise UserError(
@@ -86,7 +89,7 @@ def warm_start(model: Seq2Seq, source: str, run: RunFolder | None = None) -> Non
         len(ours),
     )
     _report("have another shape there and keep their initial values", reshaped)
-    _report("are of another vocabulary there; rows that it lacks keep their initial values", partly)
+    _report("are of another vocabulary there", partly)
     _report("are missing there and keep their initial values", missing)
     unused = [name for name, weight in theirs.items() if id(weight) not in used]
     _report("exist there, but not in this model", unused)
@@ -109,9 +112,7 @@ def open_source(source: str) -> tuple[RunFolder, str | None]:
     return run_folder.RunFolder.open(str(path.parent if checkpoint else path)), checkpoint
 
 
-def _pairs(
-    rows: Sequence[VocabularyRows], other: Seq2Seq
-) -> list[tuple[VocabularyRows, VocabularyRows]]:
+def _pairs(rows: Sequence[VocabularyRows], other: Seq2Seq) -> list[Pair]:
     """Returns a weight's declarations, each with that of the weight there that has its role.
 
     A matrix that both sides share here may be several there: the first role decides.
@@ -121,105 +122,15 @@ def _pairs(
     return [pair for pair in pairs if pair[1].weight is pairs[0][1].weight]
 
 
-def _gathered(
-    pair: tuple[VocabularyRows, VocabularyRows], matched: np.ndarray
-) -> np.ndarray | None:
-    """Returns the new value of a weight; None where a row has another shape there.
-
-    Args:
-        pair: the declarations here and there.
-        matched: for each row here, the row there; -1: none.
-    """
-    ours, theirs = pair
-    value = np.moveaxis(ours.weight.numpy(), ours.axis, 0)
-    there = np.moveaxis(theirs.weight.numpy(), theirs.axis, 0)
-    if value.shape[1:] != there.shape[1:]:
-        return None
-    value = value.copy()
-    value[matched >= 0] = there[matched[matched >= 0]]
-    return np.moveaxis(value, 0, ours.axis)
-
-
-class _Vocabularies:
-    """Matches the ids of two runs by what they stand for.
-
-    Args:
-        run: the new run; None: its vocabularies are those of the other.
-        other: the other run.
-    """
-
-    def __init__(self, run: RunFolder | None, other: RunFolder) -> None:
-        self._ours = None if run is None else _symbols(run)
-        self._theirs = {} if run is None else _symbols(other)
-
-    def match(self, pairs: Sequence[tuple[VocabularyRows, VocabularyRows]]) -> np.ndarray:
-        """Returns, for each row of a weight, the row of the weight there; -1: none.
-
-        Args:
-            pairs: the declarations of the weight here and there; where there are several, as for
-                a matrix that both sides share, a row must be the same for all of them.
-        """
-        found = [self._rows(ours, theirs) for ours, theirs in pairs]
-        agreed = np.all(np.equal(found, found[0]), axis=0)
-        return np.where(agreed, found[0], -1)
-
-    def _rows(self, ours: VocabularyRows, theirs: VocabularyRows) -> np.ndarray:
-        """Returns the matching rows for one side."""
-        size = ours.weight.shape[ours.axis]
-        there = theirs.weight.shape[theirs.axis]
-        ids = self._ids(ours.side, theirs.side)
-        rows = np.full(size, -1)
-        for row in range(size):
-            id_ = row + ours.first_id
-            other_id = id_ if ids is None else ids.get(id_, -1)
-            if 0 <= other_id - theirs.first_id < there:
-                rows[row] = other_id - theirs.first_id
-        return rows
-
-    def _ids(self, side: str, other_side: str) -> dict[int, int] | None:
-        """Returns the ids there of ids here; None: they are the same."""
-        if self._ours is None:
-            return None
-        ours, theirs = self._ours[side], self._theirs[other_side]
-        if ours == theirs and ours:
-            return None
-        ids = {symbol: id_ for id_, symbol in enumerate(theirs)}
-        repeated = {
-            symbol
-            for symbols in (ours, theirs)
-            for symbol, count in collections.Counter(symbols).items()
-            if count > 1
-        }
-        found = {
-            id_: ids[symbol]
-            for id_, symbol in enumerate(ours)
-            if symbol in ids and symbol not in repeated
-        }
-        reserved = {id_: id_ for id_ in range(len(RESERVED_TOKENS))}
-        return {i: j for i, j in found.items() if min(i, j) >= len(reserved)} | reserved
-
-
-def _symbols(run: RunFolder) -> dict[str, list[str]]:
-    """Returns what each id of each side stands for; of a side where that is unknown, nothing."""
-    return {side: _symbols_of(encoder, side) for side, encoder in run.encoders.items()}
-
-
-def _symbols_of(encoder: TextEncoder, side: str) -> list[str]:
-    symbols = list(RESERVED_TOKENS)  # a user's encoder need not decode them
-    try:
-        symbols += map(encoder.symbol, range(len(symbols), encoder.vocab_size))
-    except Exception as error:  # a user's encoder may raise anything
-        log.warning(
-            "%s of the %s cannot decode id %d by itself (%s: %s): of its rows, only those of "
-            "padding and EOS match",
-            type(encoder).__name__,
-            side,
-            len(symbols),
-            type(error).__name__,
-            error,
-        )
-        return []
-    return symbols
+def _counted(origins: Origins) -> str:
+    """Says where the rows of a weight come from."""
+    copied = sum(len(rows) == 1 for rows in origins)
+    initial = sum(not rows for rows in origins)
+    means = len(origins) - copied - initial
+    return (
+        f"{copied} of {len(origins)} rows copied, {means} start from the mean of those that spell "
+        f"them there, {initial} keep their initial values"
+    )
 
 
 def _by_name(model: Seq2Seq) -> dict[str, keras.Variable]:

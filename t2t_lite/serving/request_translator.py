@@ -115,6 +115,7 @@ class RequestTranslator:
                 languages=request.languages,
                 markup=request.markup,
                 terms=request.terms or None,
+                pivot=request.pivot,
             )
         except UserError as error:
             raise HTTPException(422, str(error)) from error

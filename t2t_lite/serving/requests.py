@@ -20,6 +20,7 @@ _FIELDS = (
     "attention",
     "source_language",
     "target_language",
+    "pivot",
     "markup",
     "terms",
     "forbid",
@@ -48,6 +49,7 @@ class TranslationRequest(NamedTuple):
     languages: Languages = ANY  # where they differ from the server's
     markup: str = ""  # the kind of the texts' markup, which is kept
     terms: TermList = TermList()  # what the outputs must and must not contain
+    pivot: str = ""  # the language by way of which they are translated
 
 
 def parse(body: bytes, limits: ServerConfig) -> TranslationRequest:
@@ -84,7 +86,8 @@ def parse(body: bytes, limits: ServerConfig) -> TranslationRequest:
     markup = fields.get("markup", "")
     _check(markup, '"markup"', _LONGEST_LANGUAGE)
     terms = _terms(fields, limits)
-    return TranslationRequest(texts, n_best, attention, is_single, languages, markup, terms)
+    pivot = _language(fields, "pivot")
+    return TranslationRequest(texts, n_best, attention, is_single, languages, markup, terms, pivot)
 
 
 def _terms(fields: dict[str, Any], limits: ServerConfig) -> TermList:

@@ -7,6 +7,7 @@ that the text is split already: pieces are words between spaces.
 """
 
 import copy
+import functools
 import json
 import pathlib
 import re
@@ -20,6 +21,7 @@ import sentencepiece
 from t2t_lite import files, json_files
 from t2t_lite.errors import DataError, UsageError, UserError, question, quoted
 from t2t_lite.text import language_names
+from t2t_lite.text.sentencepiece_encoder import without_space_rules
 from t2t_lite.text.text_encoder import EOS_ID, SPACE, UNKNOWN_WORD, TextEncoder
 
 _MODEL = ".spm"
@@ -34,6 +36,8 @@ TEXT, TRANSLATION = "text", "translation"
 
 # How a text names the language of its translation: ">>deu<< A cat.", as for OPUS-MT's models.
 _NAMED_LANGUAGE = re.compile(r">>([^\s<>]+)<<")
+
+_BYTE = re.compile("<0x[0-9A-F]{2}>")  # the piece of a byte
 
 
 class ImportedEncoder(TextEncoder):
@@ -94,6 +98,26 @@ class ImportedEncoder(TextEncoder):
     def symbol(self, id_: int) -> str:
         """Returns a piece: unlike its text, it says whether a word begins with it."""
         return self._pieces[id_]
+
+    def part_text(self, id_: int) -> str:
+        """Returns the text of a piece, with the space before it; "" for special ones and bytes."""
+        piece = self._pieces[id_]
+        if id_ in self._special or id_ == self._unknown_id or _BYTE.fullmatch(piece):
+            return ""
+        return f" {piece}" if self._processor is None else piece.replace(SPACE, " ")
+
+    def spell(self, part: str) -> list[int]:
+        """Returns the ids of a part of a line; none if one is unknown, or if pieces are words."""
+        if self._processor is None:
+            return []
+        pieces = self._within_words.encode(part.rstrip(" ") or part, out_type=str)
+        ids = [self._ids.get(piece, self._unknown_id) for piece in pieces]
+        return [] if self._unknown_id in ids else ids
+
+    @functools.cached_property
+    def _within_words(self) -> sentencepiece.SentencePieceProcessor:
+        """The model for parts of lines: it does not put a space before them."""
+        return sentencepiece.SentencePieceProcessor(model_proto=without_space_rules(self.model))
 
     @property
     def unknown_id(self) -> int:

@@ -181,17 +181,25 @@ class SentencePieceEncoder(TextEncoder):
         """Returns a piece: unlike its text, it says whether a word begins with it."""
         return self._tokens[id_]
 
+    def part_text(self, id_: int) -> str:
+        """Returns the text of a piece, with the space before it; "" for a byte or symbol."""
+        model = self._processor
+        if model.is_control(id_) or model.is_byte(id_) or model.is_unknown(id_):
+            return ""
+        return model.decode([id_])
+
+    def spell(self, part: str) -> list[int]:
+        """Returns the ids of a part of a line; pieces have no space at the end of words."""
+        return self._processor.encode(part.rstrip(" ") or part)
+
     @property
     def model_type(self) -> str:
         """A `VocabType`; "" for a model whose pieces are words or characters."""
-        kinds = {_BPE: VocabType.SENTENCEPIECE_BPE, _UNIGRAM: VocabType.SENTENCEPIECE_UNIGRAM}
-        return kinds.get(_Model.FromString(self._model).trainer_spec.model_type or _UNIGRAM, "")
+        return type_of(self._model)
 
     def pieces(self) -> list[Piece]:
         """Returns the pieces by id."""
-        read = map(_Piece.FromString, _Model.FromString(self._model).pieces)
-        normal = PieceKind.NORMAL
-        return [Piece(piece.piece, piece.score, PieceKind(piece.type or normal)) for piece in read]
+        return pieces_of(self._model)
 
     def encode(self, text: str) -> list[int]:
         """Returns the ids of the pieces of a line."""
@@ -246,14 +254,40 @@ def _splits_at_spaces(model: bytes, processor: sentencepiece.SentencePieceProces
     True if no piece contains a space except at its start, the rules are ours, which apply to single
     characters, and pieces are merged by BPE: unigram's choice depends on rounding over the line.
     """
-    proto = _Model.FromString(model)
-    rules = proto.normalizer_spec
     return (
-        proto.trainer_spec.model_type == _BPE
-        and hashlib.sha256(rules.precompiled_charsmap).hexdigest() == _ESCAPE_CHARSMAP
-        and not (rules.add_dummy_prefix or rules.remove_extra_whitespaces)
+        type_of(model) == VocabType.SENTENCEPIECE_BPE
+        and has_our_rules(model)
         and not any(SPACE in processor.id_to_piece(i)[1:] for i in range(len(processor)))
     )
+
+
+def type_of(model: bytes) -> str:
+    """Returns the `VocabType` of a model; "" if its pieces are words or characters."""
+    kinds = {_BPE: VocabType.SENTENCEPIECE_BPE, _UNIGRAM: VocabType.SENTENCEPIECE_UNIGRAM}
+    return kinds.get(_Model.FromString(model).trainer_spec.model_type or _UNIGRAM, "")
+
+
+def pieces_of(model: bytes) -> list[Piece]:
+    """Returns the pieces of a model by id."""
+    read = map(_Piece.FromString, _Model.FromString(model).pieces)
+    normal = PieceKind.NORMAL
+    return [Piece(piece.piece, piece.score, PieceKind(piece.type or normal)) for piece in read]
+
+
+def has_our_rules(model: bytes) -> bool:
+    """Whether a model normalises text as those of `train` do: reversibly."""
+    rules = _Model.FromString(model).normalizer_spec
+    return hashlib.sha256(rules.precompiled_charsmap).hexdigest() == _ESCAPE_CHARSMAP and not (
+        rules.add_dummy_prefix or rules.remove_extra_whitespaces
+    )
+
+
+def with_more_pieces(model: bytes, pieces: Iterable[Piece]) -> bytes:
+    """Returns a model that has further pieces after its own."""
+    longer = _Model.FromString(model)
+    for text, score, kind in pieces:
+        longer.pieces.append(_Piece(piece=text, score=score, type=kind).SerializeToString())
+    return longer.SerializeToString(deterministic=True)
 
 
 def merging_model(pieces: Sequence[str], ranks: Mapping[str, int], charsmap: bytes) -> bytes:
@@ -280,6 +314,14 @@ def merging_model(pieces: Sequence[str], ranks: Mapping[str, int], charsmap: byt
     return model.SerializeToString(deterministic=True)
 
 
+def without_space_rules(model: bytes) -> bytes:
+    """Returns a model that neither adds nor removes spaces, for parts of lines."""
+    changed = _Model.FromString(model)
+    changed.normalizer_spec.add_dummy_prefix = False
+    changed.normalizer_spec.remove_extra_whitespaces = False
+    return changed.SerializeToString(deterministic=True)
+
+
 def train(model_type: str, path: pathlib.Path, lines: Iterable[str], vocab_size: int) -> None:
     """Trains a model and writes it atomically; the same lines give the same bytes.
 
@@ -296,6 +338,15 @@ def train(model_type: str, path: pathlib.Path, lines: Iterable[str], vocab_size:
         DataError: `vocab_size` is too small for the bytes and the characters of the text.
         Exception: whatever `lines` raises.
     """
+    model = trained_model(model_type, lines, vocab_size, str(path))
+    if (size := len(pieces_of(model))) < vocab_size:
+        log.warning("%s: the text yields %d ids, not %d", path, size, vocab_size)
+    with files.whole_file(path) as temporary:
+        temporary.write_bytes(model)
+
+
+def trained_model(model_type: str, lines: Iterable[str], vocab_size: int, name: str) -> bytes:
+    """Returns what `train` writes; arguments as there, and the name of the file for errors."""
     failures: list[BaseException] = []
     try:
         text = _trainable(lines, failures)
@@ -304,12 +355,12 @@ def train(model_type: str, path: pathlib.Path, lines: Iterable[str], vocab_size:
         if failures:
             raise failures[0] from None
         if "sentences_.empty()" in str(error):
-            raise DataError(f"cannot build {path}: the training text is only line ends") from None
+            raise DataError(f"cannot build {name}: the training text is only line ends") from None
         too_small = re.search(r"smaller than required_chars\. \d+ vs (\d+)", str(error))
         if not too_small:
             raise
         raise DataError(
-            f"cannot build {path}: bytes and characters alone take {too_small[1]} ids, "
+            f"cannot build {name}: bytes and characters alone take {too_small[1]} ids, "
             f"but approx_vocab_size is {vocab_size}; increase it"
         ) from None
     # The model contains the compiled rules; the names of the rule files differ each time.
@@ -317,10 +368,7 @@ def train(model_type: str, path: pathlib.Path, lines: Iterable[str], vocab_size:
     model.denormalizer_spec.ClearField("normalization_rule_tsv")
     # Models are the same to the byte as those of releases that did not require the space.
     model.trainer_spec.ClearField("required_chars")
-    if len(model.pieces) < vocab_size:
-        log.warning("%s: the text yields %d ids, not %d", path, len(model.pieces), vocab_size)
-    with files.whole_file(path) as temporary:
-        temporary.write_bytes(model.SerializeToString(deterministic=True))
+    return model.SerializeToString(deterministic=True)
 
 
 def _trainable(lines: Iterable[str], failures: list[BaseException]) -> Iterator[str]:

@@ -77,6 +77,21 @@ class SubwordTextEncoder(TextEncoder):
         """Returns a subtoken: unlike its text, it says whether a word ends with it."""
         return self._subtokens[id_]
 
+    def part_text(self, id_: int) -> str:
+        """Returns the text of a subtoken, with a space after it at the end of a word."""
+        subtoken = self._subtokens[id_]
+        text = _unescape(subtoken.removesuffix("_"))
+        # Part of an escape is no text.
+        is_whole = _escape(text, self._alphabet).removesuffix("_") == subtoken.removesuffix("_")
+        return f"{text}{' ' * subtoken.endswith('_')}" if is_whole else ""
+
+    def spell(self, part: str) -> list[int]:
+        """Returns the ids of a part of a line; subtokens have no space at the start of words."""
+        escaped = "".join(
+            _escape(token, self._alphabet) for token in tokenizer.encode(part.strip(" "))
+        )
+        return self._split(escaped if part.endswith(" ") else escaped.removesuffix("_"))
+
     def encode(self, text: str) -> list[int]:
         """Returns the ids of the subtokens of a line."""
         return [i for token in tokenizer.encode(text) for i in self._token_ids(token)]
@@ -107,7 +122,10 @@ class SubwordTextEncoder(TextEncoder):
         return ids
 
     def _encode_token(self, token: str) -> list[int]:
-        escaped = _escape(token, self._alphabet)
+        return self._split(_escape(token, self._alphabet))
+
+    def _split(self, escaped: str) -> list[int]:
+        """Returns the ids of an escaped text: repeatedly, of the longest subtoken."""
         ids = []
         start = 0
         while start < len(escaped):

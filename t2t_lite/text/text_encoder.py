@@ -7,7 +7,8 @@ EOS = 1. This module does not import TensorFlow.
 import abc
 import itertools
 import os
-from collections.abc import Callable, Iterable, Sequence
+import types
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from t2t_lite.errors import DataError, UsageError, did_you_mean, quoted
 from t2t_lite.protocol_buffers import pack
@@ -36,7 +37,13 @@ class VocabType:
 
 
 class TextEncoder(abc.ABC):
-    """Converts a line of text to ids, and ids to text."""
+    """Converts a line of text to ids, and ids to text.
+
+    Attributes:
+        languages: the ids of the tokens of languages, by code; none if texts have no such token.
+    """
+
+    languages: Mapping[str, int] = types.MappingProxyType({})
 
     @property
     @abc.abstractmethod
@@ -54,6 +61,21 @@ class TextEncoder(abc.ABC):
     def symbol(self, id_: int) -> str:
         """Returns what an id after EOS stands for; equal ones of two vocabularies match."""
         return self.decode([id_])
+
+    def part_text(self, id_: int) -> str:
+        """Returns the text of an id as a part of a line, with a space where it ends a word.
+
+        The space is before or after it, as the vocabulary writes the borders of words. An id that
+        is not text by itself, such as a control symbol or a byte beyond ASCII, has "".
+        """
+        return self.decode([id_])
+
+    def spell(self, part: str) -> list[int]:
+        """Returns the ids of a part of a line: see `part_text`.
+
+        Without the token of a language; none if this vocabulary cannot spell it, by default.
+        """
+        return []
 
     @property
     def oov_id(self) -> int | None:
@@ -175,6 +197,14 @@ class ByteTextEncoder(TextEncoder):
         """Returns an ASCII character; for a byte beyond ASCII, a lone surrogate."""
         return bytes([id_ - self._OFFSET]).decode("utf-8", "surrogateescape")
 
+    def part_text(self, id_: int) -> str:
+        """Returns an ASCII character."""
+        return symbol if (symbol := self.symbol(id_)).isascii() else ""
+
+    def spell(self, part: str) -> list[int]:
+        """Returns the bytes of a part of a line."""
+        return self.encode(part)
+
     def decode(self, ids: Sequence[int]) -> str:
         """Returns the text; bytes that are not UTF-8 become U+FFFD."""
         return bytes(i - self._OFFSET for i in self._text_ids(ids)).decode("utf-8", "replace")
@@ -244,6 +274,10 @@ class TokenTextEncoder(TextEncoder):
             DataError: a token is unknown and there is no `oov_token`.
         """
         return [self._id(token) for token in text.split()]
+
+    def part_text(self, id_: int) -> str:
+        """Returns a token after a space."""
+        return f" {self._tokens[id_]}"
 
     def decode(self, ids: Sequence[int]) -> str:
         """Returns the tokens, separated by spaces."""
@@ -346,6 +380,14 @@ class TabEncoder(TextEncoder):
     def symbol(self, id_: int) -> str:
         """Returns what an id stands for in the encoder of a text."""
         return self._encoder.symbol(id_)
+
+    def part_text(self, id_: int) -> str:
+        """Returns the text of an id in the encoder of a text."""
+        return self._encoder.part_text(id_)
+
+    def spell(self, part: str) -> list[int]:
+        """Returns the ids of a part of a text."""
+        return self._encoder.spell(part)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Returns the texts, with the separator's text between them."""

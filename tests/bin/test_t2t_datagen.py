@@ -99,6 +99,7 @@ def test_a_reversed_name_is_explained(capsys):
         ([*_INSPECT, "--clean=empty", "--skip_bad"], f"--inspect and --clean, --skip_bad {_TWO}"),
         ([*_INSPECT, "--hparams_set=transformer_base"], f"--inspect and --hparams_set {_TWO}"),
         ([*_INSPECT, _RUNNER], f"--inspect and --runner {_TWO}"),
+        ([*_REPORT, "--extend_vocab=v"], f"--report and --extend_vocab {_TWO}"),
         ([*_REPORT, _RUNNER, "--num_workers=2"], f"--report and --num_workers, --runner {_TWO}"),
         (["--problem=zoo_ape,zoo_dog", "--inspect", "--data_dir=d"], "unknown problem 'zoo_dog'"),
     ],

@@ -62,7 +62,9 @@ def test_every_flag_arrives():
         "long_input": "truncate",
         "output_format": "json",
         "worker_gpu": 0,
-        "decode_hparams": "beam_size=8,alpha=1,return_beams=true",
+        "source_language": "en",
+        "target_language": "de",
+        "decode_hparams": "beam_size=8,alpha=1,return_beams=true,target_language=de",
     }
     words = [f"--{name}={value}" for name, value in given.items()]
     config = configure(COMMAND.parse(words))
@@ -138,6 +140,10 @@ WHOLE = "expected a whole number"
         (["--hparams_set=transformer_tyni"], "did you mean 'transformer_tiny'?"),
         (["--decode_hparams=alpa=1"], "unknown decode hparam 'alpa'; did you mean 'alpha'?"),
         (["--decode_hparams=beam_size=two"], f"decode hparam beam_size='two': {WHOLE}"),
+        (
+            ["--target_language=de", "--decode_hparams=target_language=fr,beam_size=2"],
+            "--target_language=de and --decode_hparams=target_language=fr differ: give one of",
+        ),
         (["--decode_hparams=extra_length=-1"], f"extra_length=-1: {WHOLE}, at least 0"),
     ],
 )

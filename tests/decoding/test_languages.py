@@ -12,6 +12,8 @@ from support.terms import log_prob_terms
 from support.texts import write_lines
 from t2t_lite.data import records
 from t2t_lite.data.problem import DatasetSplit
+from t2t_lite.decoding import jobs
+from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.dataset_decoding import decode_examples, read_examples
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.translator import Translator
@@ -209,6 +211,24 @@ def test_languages_that_are_not_given_are_asked_for(silent):
 def test_unknown_languages_are_refused(run):
     with pytest.raises(UsageError, match="target_language: unknown language 'ger'"):
         make_decoder(run, "target_language=ger")
+
+
+def test_flags_are_short_for_the_decode_hparams(run, silent, tmp_path):
+    write_lines(tmp_path / "in", TEXTS)
+    given = {
+        "output_dir": str(run.folder),
+        "decode_hparams": "extra_length=6",
+        "decode_from_file": str(tmp_path / "in"),
+        "decode_to_file": str(tmp_path / "out"),
+        "source_language": "fr",
+        "target_language": "de",
+    }
+    jobs.run(DecoderConfig(**given))
+    expected = silent.decode(silent.text.encode(TEXTS, languages=Languages("fr", "de")))
+    found = (tmp_path / "out").read_text(encoding="utf-8").splitlines()
+    assert found == [beams[0].output.text for beams in expected]
+    with pytest.raises(UsageError, match=r"target_language: unknown .* did you mean 'de'"):
+        jobs.run(DecoderConfig(**{**given, "target_language": "German"}))
 
 
 def test_a_model_of_one_language_refuses_any(tmp_path):

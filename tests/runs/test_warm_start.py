@@ -17,6 +17,7 @@ from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.runs.warm_start import warm_start
 from t2t_lite.text.text_encoder import ByteTextEncoder, ClassLabelEncoder, TokenTextEncoder
 
+PACKAGE = warm_start.__module__.rpartition(".")[0]
 HPARAMS = "num_hidden_layers=1,hidden_size=8"
 
 
@@ -30,11 +31,11 @@ def make_run(folder, model="transformer", hparams_set="transformer_test", hparam
 
 
 def warnings_of(caplog) -> list[str]:
-    """The warnings of the warm start; TensorFlow's do not count."""
+    """The warnings of this package; TensorFlow's do not count."""
     return [
         record.getMessage()
         for record in caplog.records
-        if record.levelno == logging.WARNING and record.name == warm_start.__module__
+        if record.levelno == logging.WARNING and record.name.startswith(PACKAGE)
     ]
 
 
@@ -142,8 +143,8 @@ def test_rows_of_words_that_both_vocabularies_have_are_copied(tmp_path, other_of
     assert np.array_equal(matrix(model, "targets"), matrix(trained, "targets"))
     (report,) = warnings_of(caplog)
     assert report == (
-        "1 weights are of another vocabulary there; rows that it lacks keep their initial values: "
-        "inputs_embedding/matrix (4 of 6 rows copied)"
+        "1 weights are of another vocabulary there: inputs_embedding/matrix (4 of 6 rows copied, 0 "
+        "start from the mean of those that spell them there, 2 keep their initial values)"
     )
 
 
@@ -156,7 +157,7 @@ def test_a_matrix_of_both_sides_takes_rows_on_which_they_agree(tmp_path, other_o
     start(model, checkpoint, theirs, encoder_of(tmp_path, *WORDS[:4], "five", "four"))
     assert np.array_equal(matrix(model)[:6], matrix(trained)[:6])
     assert np.array_equal(matrix(model)[6:], before[6:])
-    assert "targets_embedding/matrix (6 of 8 rows copied)" in caplog.text
+    assert "targets_embedding/matrix (6 of 8 rows copied, 0 start" in caplog.text
 
 
 def test_a_matrix_of_both_sides_takes_that_of_the_targets_where_there_are_two(tmp_path, other_of):

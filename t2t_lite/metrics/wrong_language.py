@@ -1,0 +1,118 @@
+"""wrong_language:CODE: how many outputs are in another language than they should be.
+
+Models of several languages sometimes translate into one that they have learned better, or copy the
+source. py3langid identifies languages from the bytes of a text (Lui and Baldwin 2012).
+"""
+
+import collections
+import dataclasses
+import functools
+import importlib.metadata
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from t2t_lite import extras, registry
+from t2t_lite.errors import UsageError, question
+from t2t_lite.metrics.base import OutputMetric, Score, Segment, Statistics
+from t2t_lite.text import language_names
+
+if TYPE_CHECKING:
+    from py3langid.langid import LanguageIdentifier
+
+# How many times as probable as the target's language another one must be. Of lines in the right
+# language, of 15 to 39 characters, less than one in a hundred is then taken for another.
+_CLEARLY = 10
+
+
+@registry.register_metric
+class WrongLanguage(OutputMetric):
+    """Share of the outputs that are clearly in another language than the target's.
+
+    The argument is the code of the target's language, and perhaps those of the languages that
+    outputs may be in instead, joined by +: such as de+en+fr. Without them, all are candidates.
+    """
+
+    argument = "CODE[+CODE...]"
+    lower_is_better = True
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self._target, *self._others = name.partition(":")[2].split("+")
+        self.title = f"wrong language (% of outputs not in {self._target})"
+
+    def check(self) -> None:
+        """Raises UserError if py3langid is not installed, or does not know a language."""
+        extras.require(extras.LANGUAGES, f"metric {self.name!r}")
+        _ = self._codes
+
+    @property
+    def signature(self) -> str:
+        """The rule, and py3langid's version."""
+        version = importlib.metadata.version("py3langid")
+        among = "+".join(self._codes[1:]) or "all"
+        return f"among:{among}|ratio:{_CLEARLY}|version:py3langid-{version}"
+
+    @property
+    def signature_values(self) -> dict[str, str]:
+        """The signature as evaluations record it."""
+        return {f"{self.name}_signature": self.signature}
+
+    def statistics(self, segments: Sequence[Segment]) -> Statistics:
+        """Returns for each output whether it is in another language, and 1.
+
+        Raises:
+            UserError: as in `check`.
+        """
+        return [(bool(self._other_language(segment.output)), 1) for segment in segments]
+
+    def evaluate(self, segments: Sequence[Segment]) -> Score:
+        """Adds to the report how many outputs are in which other language."""
+        score = super().evaluate(segments)
+        found = collections.Counter(self._other_language(segment.output) for segment in segments)
+        del found[""]
+        if not found:
+            return score
+        counts = ", ".join(f"{code} {count}" for code, count in found.most_common())
+        return dataclasses.replace(score, report=f"{score.report}\n{self.title}: {counts}")
+
+    def _other_language(self, text: str) -> str:
+        """Returns the language of a text; "" if that may be the target's."""
+        ranked = self._identifier.rank(text)
+        best, probability = ranked[0]
+        own = dict(ranked)[self._codes[0]]
+        return best if probability > _CLEARLY * own else ""
+
+    @functools.cached_property
+    def _identifier(self) -> "LanguageIdentifier":
+        """Gives probabilities to the candidates."""
+        identifier = _new_identifier()
+        if self._others:
+            identifier.set_languages(self._codes)
+        return identifier
+
+    @functools.cached_property
+    def _codes(self) -> list[str]:
+        """The target's language and the other candidates, in py3langid's codes."""
+        extras.require(extras.LANGUAGES, f"metric {self.name!r}")
+        labels = _new_identifier().labels
+        codes = [self._known(code, labels) for code in (self._target, *self._others)]
+        if self._others and len(set(codes)) < 2:
+            raise UsageError(f"metric {self.name!r}: name another language after +, or none")
+        return list(dict.fromkeys(codes))
+
+    def _known(self, code: str, labels: Sequence[str]) -> str:
+        """Returns the code of a language in py3langid's spelling."""
+        if code in labels:
+            return code
+        found = language_names.meant(code, labels)
+        if len(found) == 1 and language_names.english_name(code):
+            return found[0]
+        raise UsageError(
+            f"metric {self.name!r}: py3langid knows no language {code!r}{question(found)}"
+        )
+
+
+def _new_identifier() -> "LanguageIdentifier":
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

@@ -1,0 +1,332 @@
+"""Translating by way of a third language: what two calls give, in one, by both engines."""
+
+import json
+import pathlib
+import random
+import re
+
+import pytest
+
+from support.imported_runs import LANGUAGES, WORDS, imported_run
+from support.servers import serve
+from support.small_runs import noisy_run
+from support.texts import write_lines
+from t2t_lite.bin import t2t_decoder
+from t2t_lite.decoding import input_lines, jobs
+from t2t_lite.decoding.batch_journal import BatchJournal
+from t2t_lite.decoding.config import CTRANSLATE2, ENGINES, DecoderConfig
+from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.decoding.tensorflow_engine import TensorFlowEngine
+from t2t_lite.decoding.translator import Translator
+from t2t_lite.documents import job
+from t2t_lite.errors import DataError, UsageError
+from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.serving.config import ServerConfig
+from t2t_lite.serving.prometheus import ServerMetrics
+from t2t_lite.serving.request_translator import RequestTranslator
+from t2t_lite.text.imported_encoder import TEXT, TRANSLATION
+
+TEXTS = ["w1 w2 w3", "w4", "w5 w6 w7 w8 w9 w1", "", "w1 w1", "w2 w3\nw4\n\nw5"]
+SEARCH = "extra_length=6,beam_size=3,min_length=2"  # no output of noise is empty
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Texts of both sides begin with their language."""
+    return imported_run(tmp_path_factory.mktemp("runs") / "run")
+
+
+@pytest.fixture(scope="module")
+def naming(tmp_path_factory):
+    """Sources begin with the language of their translation."""
+    return imported_run(tmp_path_factory.mktemp("naming") / "run", language_of=TRANSLATION)
+
+
+def decoder_of(run, changes=SEARCH, engine="tensorflow"):
+    if engine == CTRANSLATE2:
+        pytest.importorskip("ctranslate2")
+    if (key := (run.folder, changes, engine)) not in _DECODERS:
+        hparams = DecodeHParams.of(run.problem, changes)
+        _DECODERS[key] = Decoder.from_run(run, hparams=hparams, engine=engine)
+    return _DECODERS[key]
+
+
+_DECODERS: dict[tuple, Decoder] = {}  # compiled once
+
+
+@pytest.fixture(scope="module")
+def translate(run):
+    return Translator(decoder_of(run))
+
+
+def pair(source, target, kind=TEXT):
+    """The languages of a call, as a model of this kind takes them."""
+    given = {"source_language": source, "target_language": target}
+    return given if kind == TEXT else {"target_language": target}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("kind", [TEXT, TRANSLATION])
+def test_one_call_gives_what_two_give(run, naming, engine, kind):
+    translate = Translator(decoder_of(run if kind == TEXT else naming, engine=engine))
+    between = translate(TEXTS, **pair("fr", "en", kind))
+    expected = translate(between, **pair("en", "de", kind))
+    found = translate(TEXTS, **pair("fr", "de", kind), pivot="en")
+    assert found == expected
+    assert found != translate(TEXTS, **pair("fr", "de", kind))
+    assert list(translate.stream(TEXTS, **pair("fr", "de", kind), pivot="en")) == expected
+    assert translate(TEXTS[0], **pair("fr", "de", kind), pivot="en") == expected[0]
+
+
+def test_n_best_outputs_are_those_of_the_second_step(translate):
+    found = translate(TEXTS[:3], 2, **pair("fr", "de"), pivot="en")
+    between = translate(TEXTS[:3], **pair("fr", "en"))
+    expected = translate(between, 2, **pair("en", "de"))
+    for ours, theirs, text in zip(found, expected, between, strict=True):
+        assert [one.text for one in ours] == [one.text for one in theirs]
+        assert [one.score for one in ours] == [one.score for one in theirs]
+        assert [one.source_tokens for one in ours] == [one.source_tokens for one in theirs]
+        assert {one.pivot for one in ours} == {text}
+        assert not any(one.pivot for one in theirs)
+        assert len(ours) == 2
+
+
+def test_long_lines_are_split_in_both_steps(run):
+    translate = Translator(decoder_of(run, f"{SEARCH},max_input_size=4"))
+    between = translate(TEXTS, **pair("fr", "en"))
+    found = translate(TEXTS, **pair("fr", "de"), pivot="en")
+    assert found == translate(between, **pair("en", "de"))
+
+
+_TAGS = re.compile("<[^<>]*>")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_tags_survive_both_steps(run, engine):
+    translate = Translator(decoder_of(run, engine=engine))
+    lines = ["w1 <b>w2 w3</b> w4", "<br>", "", 'w5 <a href="x">w6 <i>w7</i></a><br> w8']
+    found = translate(lines, **pair("fr", "de"), pivot="en", markup="html")
+    between = translate(lines, **pair("fr", "en"), markup="html")
+    assert found == translate(between, **pair("en", "de"), markup="html")
+    for line, output in zip(lines, found, strict=True):
+        assert sorted(_TAGS.findall(output)) == sorted(_TAGS.findall(line))
+
+
+def test_terms_name_words_of_the_pivot(translate):
+    (between,) = translate(["w1 w2 w3"], **pair("fr", "en"))
+    word = between.split()[0]
+    terms = {word: "w9 w8 w7"}
+    found = translate("w1 w2 w3", **pair("fr", "de"), pivot="en", terms=terms)
+    assert "w9 w8 w7" in found
+    assert found == translate(between, **pair("en", "de"), terms=terms)
+
+
+def test_prefixes_are_those_of_the_second_step(run):
+    decoder = decoder_of(run, f"{SEARCH},source_language=fr,target_language=de")
+    prefix = [3 + WORDS.index("w7")] * 2
+    (source,) = decoder.text.encode(["w1 w2"], pivot="en")
+    (plain,), (prefixed,) = (
+        decoder.decode([source]),
+        decoder.decode([source._replace(prefix=prefix)]),
+    )
+    assert prefixed[0].output.text.startswith("w7 w7")
+    assert plain[0].pivot == prefixed[0].pivot
+
+
+def test_sources_with_and_without_a_pivot_share_batches_and_do_not_mind(run):
+    decoder = decoder_of(run, f"{SEARCH},source_language=fr,target_language=de")
+    sources = [source for pivot in ("", "en") for source in decoder.text.encode(TEXTS, pivot=pivot)]
+    sources = sources[::2] + sources[1::2]
+    together = decoder.decode(sources)
+    for source, hypotheses in zip(sources, together, strict=True):
+        (alone,) = decoder.decode([source])
+        assert [h.output for h in hypotheses[:1]] == [h.output for h in alone[:1]]
+        assert [h.pivot for h in hypotheses] == [h.pivot for h in alone]
+        assert all(bool(h.pivot) == bool(source.then) for h in hypotheses)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({**pair("fr", "de"), "pivot": "de"}, UsageError, "pivot=de is the target language: leave"),
+        ({**pair("fr", "de"), "pivot": "fr"}, UsageError, "pivot=fr is the source language: leave"),
+        ({**pair("fr", "de"), "pivot": "English"}, UsageError, "^pivot: unknown.*mean 'en'"),
+        ({**pair("fr", "de"), "pivot": 5}, UsageError, "pivot=5: expected a text"),
+        ({**pair("fr", ""), "pivot": "en"}, DataError, "set source_language and target_language"),
+        ({**pair("", "de"), "pivot": "en"}, DataError, "set source_language and target_language"),
+        ({**pair("xx", "de"), "pivot": "en"}, UsageError, "source_language: unknown language 'xx'"),
+        ({**pair("fr", "xx"), "pivot": "en"}, UsageError, "target_language: unknown language 'xx'"),
+    ],
+)
+def test_what_is_wrong_with_a_pivot_is_named_before_a_text_is_read(
+    translate, given, error, message
+):
+    with pytest.raises(error, match=message):
+        translate(TEXTS, **given)
+    with pytest.raises(error, match=message):
+        translate.stream(TEXTS, **given)
+
+
+def test_defaults_count_as_the_languages_of_the_sides(tmp_path):
+    translate = Translator(decoder_of(imported_run(tmp_path / "run", default="de")))
+    with pytest.raises(UsageError, match="pivot=de is the source language"):
+        translate("w1", pivot="de", target_language="fr")
+    between = translate("w1 w2", target_language="en")
+    assert translate("w1 w2", target_language="fr", pivot="en") == translate(
+        between, source_language="en", target_language="fr"
+    )
+
+
+def test_lines_that_name_a_language_are_refused(naming):
+    translate = Translator(decoder_of(naming))
+    for text in (">>fr<< w1", "w1\n>>fr<< w2"):
+        with pytest.raises(DataError, match=r"line 2 begins with >>fr<<, but .* by target_lang"):
+            translate(["w1", text], target_language="de", pivot="en")
+
+
+def test_models_of_one_language_have_no_pivot(tmp_path):
+    translate = Translator(Decoder.from_run(noisy_run(tmp_path / "run")))
+    with pytest.raises(UsageError, match="pivot=en: the model has only one target language"):
+        translate("1", pivot="en")
+
+
+# ---- files
+
+
+def config_of(run, folder, **changes) -> DecoderConfig:
+    """Decodes TEXTS, line by line, to a file."""
+    lines = [line for text in TEXTS for line in text.split("\n")]
+    write_lines(folder / "in", [*lines, *reversed(lines), "w9 w8 w7 w6 w5 w4 w3 w2 w1"])
+    given = {
+        "output_dir": str(run.folder),
+        "decode_from_file": str(folder / "in"),
+        "decode_to_file": str(folder / "out"),
+        "decode_hparams": f"{SEARCH},batch_size=2,max_input_size=5",
+        "source_language": "fr",
+        "target_language": "de",
+        "pivot": "en",
+    }
+    return DecoderConfig(**{**given, **changes})
+
+
+def written(config):
+    jobs.run(config)
+    return pathlib.Path(config.decode_to_file).read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.integration
+def test_a_file_has_the_outputs_and_json_shows_the_text_between(run, tmp_path):
+    found = written(config_of(run, tmp_path))
+    translate = Translator(decoder_of(run, f"{SEARCH},batch_size=2,max_input_size=5"))
+    lines = (tmp_path / "in").read_text(encoding="utf-8").splitlines()
+    between = translate(lines, **pair("fr", "en"))
+    assert found == translate(between, **pair("en", "de"))
+    entries = [json.loads(line) for line in written(config_of(run, tmp_path, output_format="json"))]
+    assert [entry["source"] for entry in entries] == lines
+    assert [entry.get("pivot", "") for entry in entries] == between
+    for entry, output in zip(entries, found, strict=True):
+        assert [one["text"] for one in entry["hypotheses"]] == [output] * bool(output)
+        assert all(one["alignment"] is None for one in entry["hypotheses"])
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL."""
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("markup", ["", "html"])
+def test_a_killed_run_decodes_no_batch_again(run, tmp_path, monkeypatch, markup):
+    monkeypatch.setattr(input_lines, "_FIRST_WINDOW", 3)
+    (tmp_path / "whole").mkdir()
+    whole = config_of(run, tmp_path / "whole", markup=markup)
+    decoder, trained = jobs.load_decoder(whole, jobs.find_models(whole))
+    monkeypatch.setattr(jobs, "load_decoder", lambda *_: (decoder, trained))
+    seen = []
+    search = TensorFlowEngine.map
+
+    def counted(engine, work, batches):
+        for index, result in search(engine, work, batches):
+            seen.append([source.ids for source in batches[index]])
+            yield index, result
+
+    monkeypatch.setattr(TensorFlowEngine, "map", counted)
+    expected = written(whole)
+    count = len(seen)
+    assert count > 10
+    append, random_ = BatchJournal.append, random.Random(1)
+    seen.clear()
+    config = config_of(run, tmp_path, markup=markup)
+    left = 0
+
+    def failing(journal, record):
+        nonlocal left
+        left -= 1
+        if left < 0:
+            seen.pop()  # what was decoded is lost
+            raise Killed
+        append(journal, record)
+
+    monkeypatch.setattr(BatchJournal, "append", failing)
+    for _ in range(100):
+        left = random_.randrange(1, 5)
+        try:
+            found = written(config)
+        except Killed:
+            continue
+        break
+    assert found == expected
+    assert len(seen) <= count + 5  # a batch without ids is not searched, and may be the lost one
+
+
+@pytest.mark.integration
+def test_an_html_page_is_translated_by_way_of_it(run, tmp_path):
+    page = tmp_path / "in.html"
+    page.write_text("<html><body><p>w1 <b>w2</b></p><p>w3</p></body></html>", encoding="utf-8")
+    target = tmp_path / "out.html"
+    job.run(config_of(run, tmp_path, decode_from_file=str(page), decode_to_file=str(target)))
+    translate = Translator(decoder_of(run))
+    expected = translate("w3", **pair("fr", "de"), pivot="en")
+    assert f"<p>{expected}</p>" in target.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("kind", ["alignments", "subword_alignments"])
+def test_alignments_are_refused(run, tmp_path, kind):
+    with pytest.raises(UsageError, match=f"--output_format={kind}: with --pivot"):
+        jobs.run(config_of(run, tmp_path, output_format=kind))
+
+
+def test_a_wrong_pivot_is_named_before_a_line_is_read(run, tmp_path):
+    with pytest.raises(UsageError, match=r"^pivot: unknown language 'eng'"):
+        jobs.run(config_of(run, tmp_path, pivot="eng"))
+
+
+@pytest.mark.parametrize("flags", [[], ["--score_file=x", "--decode_to_file=y"]])
+def test_the_flag_needs_lines_to_translate(flags):
+    argv = ["--output_dir=runs/x", "--pivot=en", *flags]
+    with pytest.raises(
+        UsageError, match="--pivot needs --decode_from_file or --decode_interactive"
+    ):
+        t2t_decoder.configure(t2t_decoder.COMMAND.parse(argv))
+
+
+# ---- the server
+
+
+def test_requests_name_theirs(run):
+    decoder = decoder_of(run)
+    translate = Translator(decoder)
+    with serve(RequestTranslator(decoder, ServerMetrics(), ServerConfig())) as client:
+        status, answer = client.translate(texts=TEXTS[:3], **pair("fr", "de"), pivot="en")
+        assert status == 200
+        found = [line["hypotheses"][0]["text"] for line in answer["translations"]]
+        assert found == translate(TEXTS[:3], **pair("fr", "de"), pivot="en")
+        between = [line["pivot"] for line in answer["translations"]]
+        assert between == translate(TEXTS[:3], **pair("fr", "en"))
+        status, answer = client.translate(text="w1", **pair("fr", "de"))
+        assert "pivot" not in answer
+        for code in LANGUAGES:
+            status, answer = client.translate(text="w1", **pair(code, code), pivot=code)
+            assert status == 422
+            assert "language: leave the pivot out" in answer["error"]
+        status, answer = client.translate(text="w1", **pair("fr", "de"), pivot=7)
+        assert (status, answer["error"]) == (422, '"pivot" is not a string')
