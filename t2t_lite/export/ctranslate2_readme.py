@@ -6,7 +6,8 @@ from t2t_lite.decoding.ctranslate2_model import POSITIONS
 from t2t_lite.export.pieces import language_token, sentencepiece_files, tokens_of
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import SHRINKING, T2T_STOPS, DecodeHParams
-from t2t_lite.text.imported_encoder import TEXT, ImportedEncoder
+from t2t_lite.text.imported_encoder import ImportedEncoder
+from t2t_lite.text.language_tokens import TEXT
 from t2t_lite.text.text_encoder import SPACE, TextEncoder
 
 _README = """\

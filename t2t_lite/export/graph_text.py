@@ -8,7 +8,8 @@ from typing import Any, Protocol
 import tensorflow as tf
 
 from t2t_lite.data.problem import Problem
-from t2t_lite.text.imported_encoder import TRANSLATION, ImportedEncoder
+from t2t_lite.text.imported_encoder import ImportedEncoder
+from t2t_lite.text.language_tokens import TRANSLATION
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
 from t2t_lite.text.text_encoder import (
     RESERVED_TOKENS,

@@ -93,8 +93,10 @@ def generate_from_samples(
     """Does what `generate_data` does for a class that does not override `write_files`."""
     problem.check()
     with exclusive(problem, data_dir):
-        prepare(problem, data_dir, tmp_dir, options)
-        write_records(problem, data_dir, tmp_dir, options)
+        for member in problem.members:
+            prepare(member, data_dir, tmp_dir, options)
+        for member in problem.members:
+            write_records(member, data_dir, tmp_dir, options)
 
 
 @contextlib.contextmanager

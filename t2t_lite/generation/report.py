@@ -81,7 +81,7 @@ def _report_on_text(
     if missing:
         yield (
             f"{missing[0]} is missing: tokens, unknown characters, vocabulary coverage and batches "
-            f"are omitted; run t2t-datagen --problem={problem.base_name} first\n"
+            f"are omitted; run t2t-datagen --problem={problem.generated_by} first\n"
         )
     findings = Findings(problem, data_dir, tmp_dir, encoders)
     groups = file_groups(problem, data_dir, tmp_dir)
