@@ -176,10 +176,10 @@ class _MetricRegistry(Registry["type[Metric]"]):
 def _check_field(name: str) -> None:
     """Raises ValueError if a metric's value cannot have this name."""
     reserved = name in ("kind", "step", "target_tokens") or name.endswith("_signature")
-    if not name.isidentifier() or reserved:
+    if not name.isidentifier() or reserved or "__" in name:
         raise ValueError(
-            f"metric {name!r}: expected letters, digits and underscores, and neither kind, step, "
-            "target_tokens nor the ending _signature, which are other fields of metrics.jsonl"
+            f"metric {name!r}: expected letters, digits and single underscores, and neither kind, "
+            "step, target_tokens nor the ending _signature: other fields of metrics.jsonl have them"
         )
 
 

@@ -71,8 +71,8 @@ class TrainerConfig(Config):
     )
     best_metric: str = setting(
         "",
-        "Metric in metrics.jsonl that ranks checkpoints, such as bleu, loss or accuracy (default: "
-        "the problem's first metric).",
+        "Metric in metrics.jsonl that ranks checkpoints, such as bleu, loss or accuracy, or "
+        "bleu__de, that of a mixture's member (default: the problem's first metric).",
     )
     eval_early_stopping_steps: int | None = setting(
         None,

@@ -287,9 +287,8 @@ class _Timer:
 
 def _selection(config: TrainerConfig, run: RunFolder) -> Selection:
     """Returns the choice of the best checkpoints, and of the end of training."""
-    metrics = run.problem.metrics
     stopping = Criterion.named(
-        config.eval_early_stopping_metric, metrics, config.eval_early_stopping_metric_minimize
+        config.eval_early_stopping_metric, run.problem, config.eval_early_stopping_metric_minimize
     )
     steps = config.eval_early_stopping_steps
     early_stopping = (
@@ -297,7 +296,7 @@ def _selection(config: TrainerConfig, run: RunFolder) -> Selection:
     )
     return Selection(
         run.folder,
-        Criterion.named(config.best_metric, metrics),
+        Criterion.named(config.best_metric, run.problem),
         config.keep_best_max,
         early_stopping,
     )
