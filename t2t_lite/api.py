@@ -295,6 +295,7 @@ def dataset(
     from t2t_lite.data.batching import BatchingScheme
     from t2t_lite.data.example_reader import ExampleReader
     from t2t_lite.data.input_pipeline import eval_dataset, train_dataset
+    from t2t_lite.data.mixing import streams, training_files
     from t2t_lite.data.rewriting import Rewriter
 
     dataset_split = _split(split)
@@ -306,14 +307,14 @@ def dataset(
         )
     is_training = dataset_split == DatasetSplit.TRAIN
     folder = _expanded(data_dir)
-    paths = problem.existing_filepaths(folder, dataset_split)
     scheme = BatchingScheme.from_hparams(settings, is_training)
     reader = ExampleReader.of(problem, settings)
     if is_training:
         rewrites = Rewriter.asked_for(settings)  # else the vocabulary may be missing
         encoders = problem.get_feature_encoders(folder) if rewrites else {}
+        members = training_files(problem, folder, settings.mixture_temperature)
         batches = train_dataset(
-            paths,
+            [path for member in members for path in member.paths],
             scheme,
             reader,
             parts=1,
@@ -321,8 +322,10 @@ def dataset(
             batch_shuffle_size=settings.batch_shuffle_size,
             rewriter=Rewriter.of(settings, reader, encoders, seed),
             epochs=_next_epoch(),
+            streams=streams(members),
         )
     else:
+        paths = problem.existing_filepaths(folder, dataset_split)
         batches = eval_dataset(paths, scheme, reader, parts=1)
 
     def weigh(features: dict[str, "tf.Tensor"]) -> tuple[Any, "tf.Tensor", "tf.Tensor"]:

@@ -116,6 +116,11 @@ class MultilingualProblem(Text2TextProblem):
         """Whether sources begin with a language: whether there are several of targets."""
         return len({member.target_language for member in self.members}) > 1
 
+    def rates(self, sizes: Sequence[int], temperature: float) -> Sequence[float]:
+        """Returns the members' shares: by their weights, or else by their sizes."""
+        weights = [member.weight for member in self.members if member.weight is not None]
+        return shares(weights, 1) if weights else shares(sizes, temperature)
+
     @property
     def data_languages(self) -> tuple[str, str]:
         """The languages of all members; "": there are several."""

@@ -173,6 +173,15 @@ class Problem(abc.ABC):
         """The problems that this one is made of, each with files of its own: itself, in general."""
         return (self,)
 
+    def rates(self, sizes: Sequence[int], temperature: float) -> Sequence[float]:
+        """Returns the share of training's examples that each of the `members` has; together 1.
+
+        Args:
+            sizes: the number of training examples of each.
+            temperature: the hparam `mixture_temperature`.
+        """
+        return [1.0]
+
     @property
     def generated_by(self) -> str:
         """The name of the problem for which t2t-datagen generates the files of this one."""

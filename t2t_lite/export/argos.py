@@ -36,7 +36,6 @@ log = logging.getLogger(__name__)
 ARGOS = "argos"
 
 _CODE = re.compile("[A-Za-z][A-Za-z0-9-]*")  # of a language: it is part of the name of a folder
-_NAMED_PAIR = re.compile(r"translate_([a-z]{2})([a-z]{2})_")
 
 _README = """\
 # {from_code} to {to_code}, for Argos Translate
@@ -115,15 +114,12 @@ def export(
 
 
 def languages_of(run: RunFolder, from_code: str, to_code: str) -> tuple[str, str]:
-    """Returns the codes of source and target: those given, else those in the problem's name.
+    """Returns the codes of source and target: those given, else the problem's.
 
     Raises:
         UsageError: one is missing, or is not a code.
     """
-    pair = _NAMED_PAIR.match(run.problem.name)
-    named = pair.groups() if pair else ("", "")
-    if run.problem.name.endswith("_rev"):
-        named = named[::-1]
+    named = run.problem.source_language, run.problem.target_language
     codes = from_code or named[0], to_code or named[1]
     for flag, code in zip(("from_code", "to_code"), codes, strict=True):
         if not code:

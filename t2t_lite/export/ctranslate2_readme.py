@@ -7,7 +7,7 @@ from t2t_lite.export.pieces import language_token, sentencepiece_files, tokens_o
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import SHRINKING, T2T_STOPS, DecodeHParams
 from t2t_lite.text.imported_encoder import ImportedEncoder
-from t2t_lite.text.language_tokens import TEXT
+from t2t_lite.text.language_tokens import TEXT, LanguageTokens
 from t2t_lite.text.text_encoder import SPACE, TextEncoder
 
 _README = """\
@@ -173,11 +173,11 @@ def _languages(encoders: Mapping[str, TextEncoder]) -> str:
     inputs, targets = encoders["inputs"], encoders["targets"]
     if not language_token(inputs):
         return ""
-    assert isinstance(inputs, ImportedEncoder)
+    assert isinstance(inputs, LanguageTokens)
     return _LANGUAGES.format(
         of="its text" if inputs.language_of == TEXT else "the translation",
         prefix=_PREFIX if language_token(targets) else "",
-        tokens=_listed([inputs.tokens[id_] for id_ in inputs.languages.values()]),
+        tokens=_listed([inputs.symbol(id_) for id_ in inputs.languages.values()]),
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from t2t_lite.decoding.ctranslate2_model import Tokens
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.text.imported_encoder import ImportedEncoder
+from t2t_lite.text.language_tokens import LanguageTokens
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
 from t2t_lite.text.text_encoder import TextEncoder
 
@@ -30,7 +31,7 @@ def language_token(encoder: TextEncoder) -> str:
 
     If the encoder has no language yet, it is that of the first.
     """
-    if not isinstance(encoder, ImportedEncoder) or not encoder.languages:
+    if not isinstance(encoder, LanguageTokens) or not encoder.languages:
         return ""
     language = encoder.language or min(encoder.languages)
-    return encoder.tokens[encoder.languages[language]]
+    return encoder.symbol(encoder.languages[language])

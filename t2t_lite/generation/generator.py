@@ -185,6 +185,11 @@ def check_alignments(problem: Text2TextProblem, options: DatagenOptions) -> None
             f"--alignments: {problem.base_name!r} has no pairs of texts that translate each other "
             "word by word: leave it out"
         )
+    if not options.makes_alignments and problem.generated_by != problem.base_name:
+        raise UsageError(
+            f"--alignments: {problem.generated_by!r} has several problems, of which a file of "
+            f"alignments cannot be: use --alignments={MADE_HERE}"
+        )
     if not options.makes_alignments and (problem.inputs_prefix or problem.targets_prefix):
         raise UsageError(
             f"--alignments: {problem.base_name!r} puts a text before each side, which a file of "

@@ -99,7 +99,7 @@ class MultilingualEncoder(LanguageTokens, SentencePieceEncoder):
 
     def pack_lines(self, lines: Sequence[str]) -> list[bytes]:
         """Returns the packed ids of each line; of one direction, word by word if possible."""
-        if not self._is_of_member:
+        if not (self._is_of_member and self._splits_at_spaces):
             return [pack(ids) for ids in self.encode_lines(lines)]
         start = pack(self.start_ids())
         return [ids and start + ids for ids in SentencePieceEncoder.pack_lines(self, lines)]

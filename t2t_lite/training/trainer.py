@@ -211,7 +211,8 @@ class Trainer:
         on_cpu = all("CPU" in name for name in self.strategy.extended.worker_devices)
         if on_cpu and (line := processor.slow_dtype(run.hparams.dtype)):
             log.warning("%s", line)
-        log.info("training data: %s", self.data.statistics())
+        for line in self.data.statistics():
+            log.info("training data: %s", line)
         for line in findings.of_data(run.problem, self.config.data_dir):
             log.warning("the data's text: %s", line)
 

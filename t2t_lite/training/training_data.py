@@ -1,20 +1,24 @@
 """The training data of a run: its files, and the batches that a step takes."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import tensorflow as tf
 
 from t2t_lite.data.batching import BatchingScheme
-from t2t_lite.data.data_statistics import DataStatistics, count_examples
+from t2t_lite.data.data_statistics import count_examples
 from t2t_lite.data.example_reader import ExampleReader
 from t2t_lite.data.input_pipeline import train_dataset
-from t2t_lite.data.problem import DatasetSplit, Problem
+from t2t_lite.data.mixing import streams, training_files
+from t2t_lite.data.problem import Problem
 from t2t_lite.data.records import read_examples
 from t2t_lite.data.rewriting import Rewriter
 from t2t_lite.errors import DataError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.text.sample import ALIGNMENT
 from t2t_lite.text.text_encoder import TextEncoder
+
+# Records counted, of all members together.
+_COUNTED = 100_000
 
 
 class TrainingData:
@@ -36,25 +40,31 @@ class TrainingData:
         encoders: Mapping[str, TextEncoder],
         seed: int,
     ) -> None:
-        self.paths = problem.existing_filepaths(data_dir, DatasetSplit.TRAIN)
+        self._members = training_files(problem, data_dir, hparams.mixture_temperature)
+        self.paths = [path for member in self._members for path in member.paths]
         self.scheme = BatchingScheme.from_hparams(hparams, training=True)
         self._reader = ExampleReader.of(problem, hparams)
         self._rewriter = Rewriter.of(hparams, self._reader, encoders, seed)
         self._batch_shuffle_size = hparams.batch_shuffle_size
         self._seed = seed
 
-    def statistics(self) -> DataStatistics:
-        """Counts the first examples; an error if none is usable.
+    def statistics(self) -> Iterator[str]:
+        """Yields a line on the first examples of each member of the problem.
 
         Raises:
-            DataError: there is none, or the data lacks the alignments that the hparams ask for.
+            DataError: none of a member is usable, or the data lacks the alignments that the
+                hparams ask for.
         """
         if self._reader.has_alignment and ALIGNMENT not in next(read_examples(self.paths), {}):
             raise DataError(
                 f"{self.paths[0]} has no alignments, which hparam guided_alignment_weight needs: "
                 "generate the data with t2t-datagen --alignments=auto, or from a file"
             )
-        return count_examples(self.paths, self.scheme, self._reader, rewriter=self._rewriter)
+        limit = _COUNTED // len(self._members)
+        for name, paths, rate in self._members:
+            counted = count_examples(paths, self.scheme, self._reader, limit, self._rewriter)
+            share = f"{name}, {rate:.1%} of the examples: " if len(self._members) > 1 else ""
+            yield f"{share}{counted}"
 
     def batches(self, parts: int) -> tf.data.Dataset:
         """Returns batches of W = `parts` parts, [W, B, L], without end."""
@@ -66,4 +76,5 @@ class TrainingData:
             seed=self._seed,
             batch_shuffle_size=self._batch_shuffle_size,
             rewriter=self._rewriter,
+            streams=streams(self._members),
         )
