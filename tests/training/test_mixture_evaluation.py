@@ -1,8 +1,11 @@
 """Members of a mixture are evaluated side by side: in training, by t2t-eval and t2t-decoder."""
 
-import json
+import contextlib
+import itertools
 import logging
 import random
+import types
+from typing import ClassVar
 
 import pytest
 import tensorflow as tf
@@ -12,6 +15,7 @@ from support.rounding import assert_close
 from support.small_runs import make_config, records_of
 from t2t_lite import registry
 from t2t_lite.bin import t2t_eval
+from t2t_lite.cluster.workers import Workers
 from t2t_lite.data.mixture import NamedMixture
 from t2t_lite.data.problem import three_splits
 from t2t_lite.data.text_problems import TranslateProblem
@@ -24,8 +28,11 @@ from t2t_lite.metrics.by_name import score_outputs
 from t2t_lite.reporting.report import write_report
 from t2t_lite.runs.checkpoint_names import named_checkpoint
 from t2t_lite.runs.run_folder import RunFolder
+from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text.languages import Languages
 from t2t_lite.training import checkpoint_evaluation, devices, trainer
+from t2t_lite.training.evaluation import Evaluator
+from t2t_lite.training.run_log import MetricsWriter
 
 pytestmark = pytest.mark.integration
 
@@ -39,7 +46,7 @@ class Parts(TranslateProblem):
 
     metrics = ("bleu",)
     dataset_splits = (TRAIN, DEV, TEST)
-    pairs = {"train": 60, "eval": 6, "test": 4}
+    pairs: ClassVar = {"train": 60, "eval": 20, "test": 4}
 
     def generate_samples(self, data_dir, tmp_dir, dataset_split):
         draw = random.Random(f"{self.base_name} {dataset_split}")
@@ -50,7 +57,7 @@ class Parts(TranslateProblem):
 
 class OfCharacters(Parts):
     metrics = ("bleu_zh",)
-    pairs = Parts.pairs | {"eval": 9}
+    pairs: ClassVar = Parts.pairs | {"eval": 25}
 
 
 class WithoutDev(Parts):
@@ -64,20 +71,31 @@ def data(tmp_path_factory):
     with restored(registry._problems), pytest.MonkeyPatch.context() as patch:
         for name, kind in ((GERMAN, Parts), (CHINESE, OfCharacters), (CZECH, WithoutDev)):
             registry.register_problem(name)(type(name, (kind,), {}))
-        patch.setattr(NamedMixture, "approx_vocab_size", 60)
+        patch.setattr(NamedMixture, "approx_vocab_size", 280)
         generate_data(registry.problem(MIXTURE), str(folder), "")
         yield folder
 
 
+def assert_same(one, other):
+    """Compares two evaluations; devices and limits change rounding."""
+    assert one.keys() == other.keys()
+    for name, value in one.items():
+        if isinstance(value, float):
+            assert_close(value, other[name], 1000)
+        else:
+            assert value == other[name], name
+
+
 def train(data, output_dir, **changes):
-    settings = {"problem": MIXTURE, "train_steps": 4, "keep_best_max": 1}
-    trainer.run(make_config(data, output_dir, **(settings | changes)))
+    settings = {"problem": MIXTURE, "train_steps": 60, "local_eval_frequency": 30}
+    rate = "learning_rate_schedule=constant,learning_rate_constant=0.005"
+    trainer.run(make_config(data, output_dir, rate, **(settings | changes)))
     return output_dir
 
 
 @pytest.fixture(scope="module")
 def run(data, tmp_path_factory):
-    """A run of four steps, evaluated twice; and its log."""
+    """A run of 60 steps, evaluated twice; and its log."""
     lines = []
     handler = logging.Handler()
     handler.emit = lambda record: lines.append(record.getMessage())
@@ -92,6 +110,7 @@ def run(data, tmp_path_factory):
     return folder, lines
 
 
+SEARCH = "beam_size=1,extra_length=1"
 NUMBERS = ("loss", "neg_log_perplexity", "perplexity", "accuracy", "accuracy_per_sequence")
 
 
@@ -106,15 +125,14 @@ def test_records_have_means_and_the_values_of_members(run):
             assert_close(record[name], (record[f"{name}__de"] + record[f"{name}__zh"]) / 2, 3)
         assert record["target_tokens"] == record["target_tokens__de"] + record["target_tokens__zh"]
         assert record["loss__de"] != record["loss__zh"]
+    assert 0 < record["chrf__de"] != record["chrf__zh"] > 0
 
 
 def test_each_member_is_read_and_translated_as_its_own(run, data):
     """The scores of a file that is translated into the member's language."""
     opened = RunFolder.open(str(run[0]))
-    decoder = Decoder.from_run(opened, hparams=None)
     (*_, record) = records_of(run[0], "eval")
-    hparams = decoder.hparams.override("beam_size=1,extra_length=1")
-    decoder = Decoder.from_run(opened, hparams=hparams)
+    decoder = Decoder.from_run(opened, hparams=DecodeHParams.of(opened, SEARCH))
     for code, name, metric in (("de", GERMAN, "bleu"), ("zh", CHINESE, "bleu_zh")):
         pairs = list(registry.problem(name).generate_samples("", "", "eval"))
         lines, references = ([pair[side] for pair in pairs] for side in ("inputs", "targets"))
@@ -126,14 +144,14 @@ def test_each_member_is_read_and_translated_as_its_own(run, data):
 
 
 def test_the_log_has_a_line_for_each_member_and_one_for_the_mean(run):
-    shown = [line for line in run[1] if line.startswith("step 4, eval split")]
+    shown = [line for line in run[1] if line.startswith("step 60, eval split")]
     assert [line.partition(": ")[0] for line in shown] == [
-        *("step 4, eval split, de", "step 4, eval split, zh", "step 4, eval split, mean of 2"),
+        *("step 60, eval split, de", "step 60, eval split, zh", "step 60, eval split, mean of 2"),
     ]
     (*_, record) = records_of(run[0], "eval")
     for line, label in zip(shown, ("__de", "__zh", ""), strict=True):
         assert f"loss {record[f'loss{label}']:.4f}" in line
-        assert f"chrF2 {record[f'chrf{label}']:.2f}" in line or "chrF" in line
+        assert f"chrF {record[f'chrf{label}']:.2f}" in line
     assert f"{CZECH} has no eval split: evaluations leave it out" in run[1]
 
 
@@ -162,10 +180,33 @@ def test_a_report_has_a_curve_for_each_member(run, tmp_path):
     assert "best BLEU" not in text, "there is no mean of different metrics"
 
 
+def evaluation(run, data, folder, count=1, limit=100):
+    """Returns the record of another evaluation of the last checkpoint, on so many devices."""
+    opened = RunFolder.open(str(run[0]))
+    strategy = tf.distribute.MirroredStrategy([f"CPU:{n}" for n in range(count)])
+    with strategy.scope():
+        model = opened.build_model()
+    evaluate = Evaluator(
+        *(opened, model, strategy, DecodeHParams.of(opened, SEARCH), str(data), "eval", limit),
+        stop=types.SimpleNamespace(at_once=contextlib.nullcontext),
+        workers=Workers(),
+    )
+    evaluate(opened.restore_weights(model), MetricsWriter(folder))
+    (record,) = records_of(folder)
+    return record
+
+
 def test_devices_change_no_value(run, data, tmp_path):
-    again = train(data, tmp_path, simulate_devices=2, hparams="batch_size=32")
-    (*_, one), (*_, other) = (records_of(folder, "eval") for folder in (run[0], again))
-    assert one.keys() == other.keys()
+    (*_, trained) = records_of(run[0], "eval")
+    assert_same(evaluation(run, data, tmp_path, count=2), trained)
+
+
+def test_a_limit_is_for_each_member(run, data, tmp_path):
+    (*_, whole) = records_of(run[0], "eval")
+    part = evaluation(run, data, tmp_path, limit=1)
+    for name in ("target_tokens__de", "target_tokens__zh"):
+        assert 0 < part[name] <= 64 < whole[name], "a batch of 64 subwords"
+    assert part["chrf"] == whole["chrf"], "all is decoded"
 
 
 def test_a_member_that_is_not_there_is_refused(data, tmp_path):
@@ -174,21 +215,81 @@ def test_a_member_that_is_not_there_is_refused(data, tmp_path):
             train(data, tmp_path / flag, **{flag: "loss_zh"})
 
 
-def test_checkpoints_are_scored_by_member(run, data, capsys, caplog):
-    paths = [named_checkpoint(name, str(run[0])) for name in ("2", "4")]
+@pytest.fixture(scope="module")
+def scored(run):
+    """Both checkpoints, scored on dev."""
+    paths = [named_checkpoint(name, str(run[0])) for name in ("30", "60")]
     strategy = devices.make_strategy(0)
-    search = "beam_size=1,extra_length=1"
-    scored = checkpoint_evaluation.score_checkpoints(paths, strategy, "eval", "", search)
+    return checkpoint_evaluation.score_checkpoints(paths, strategy, "eval", "", SEARCH)
+
+
+def test_checkpoints_are_scored_by_member(run, scored):
     for one, record in zip(scored, records_of(run[0], "eval"), strict=True):
-        expected = {name: v for name, v in record.items() if name not in ("kind", "step")}
-        assert one.values.keys() == expected.keys()
-        for name, value in expected.items():
-            if isinstance(value, str):
-                assert one.values[name] == value
-            else:
-                assert_close(one.values[name], value, 100)
+        assert_same(one.values | {"kind": "eval", "step": one.step}, record)
         assert one.resampled is None
-        assert one.other_resampled.keys() == {"bleu__de", "chrf__de", "bleu_zh__zh", "chrf__zh"}
+        assert [*one.other_resampled] == ["chrf__de", "bleu__de", "chrf__zh", "bleu_zh__zh"]
         for name, result in one.other_resampled.items():
             assert result.score == one.values[name]
             assert (result.p_value is None) == (one is scored[0])
+
+
+def test_the_table_has_a_block_for_each_member(scored):
+    lines = t2t_eval._table(scored).splitlines()
+    names = [line.split("  ")[0] for line in lines]
+    ends = [place for place, name in enumerate(names) if not name]
+    mean, german, chinese = (names[a + 1 : b] for a, b in itertools.pairwise([*ends, len(names)]))
+    own = [*NUMBERS, "target_tokens", "chrf"]
+    assert sorted(mean) == sorted(["step", *own])
+    what = "bootstrap mean", "bootstrap p-value"
+    assert german[-4:] == [f"{name} {one}" for name in ("chrf__de", "bleu__de") for one in what]
+    assert sorted(german[:-4]) == sorted([*(f"{name}__de" for name in own), "bleu__de"])
+    notes = [name for name in chinese if "ignature" in name]
+    assert [note.partition(":")[0] for note in notes] == [
+        *("chrf_signature", "bleu_signature", "bleu_zh_signature"),
+        *(f"{name} bootstrap signature" for name in ("chrf", "bleu", "bleu_zh")),
+    ]
+    assert sorted(chinese[: -len(notes) - 4]) == sorted(
+        [*(f"{name}__zh" for name in own), "bleu_zh__zh"]
+    )
+
+
+def test_any_metric_and_split_may_be_named(run, caplog):
+    path = named_checkpoint("60", str(run[0]))
+    strategy = devices.make_strategy(0)
+    with caplog.at_level(logging.INFO):
+        (one,) = checkpoint_evaluation.score_checkpoints(
+            [path], strategy, "test", "", SEARCH, ["exact_match"]
+        )
+    assert {name for name in one.values if "match" in name} == {
+        *("exact_match", "exact_match__de", "exact_match__zh", "exact_match__cs")
+    }
+    assert one.values["target_tokens__cs"] > 0
+    assert not any(name.startswith(("chrf", "bleu")) for name in one.values)
+    assert "is left out" not in caplog.text
+    with caplog.at_level(logging.INFO):
+        checkpoint_evaluation.score_checkpoints([path], strategy, "eval", "", SEARCH, ["ter"])
+    assert f"{CZECH} has no eval split and is left out" in caplog.text
+
+
+def test_a_decoded_split_is_scored_by_member(run, data, scored, tmp_path, capsys):
+    prefix = str(tmp_path / "out")
+    config = DecoderConfig(
+        output_dir=str(run[0]), decode_hparams=SEARCH, decode_to_file=prefix, worker_gpu=0
+    )
+    jobs.run(config)
+    lines = capsys.readouterr().out.splitlines()
+    values = scored[-1].values
+    for name, shown in (
+        *(("chrf__de", "de: chrF"), ("bleu__de", "de: BLEU_cased")),
+        *(("chrf__zh", "zh: chrF"), ("bleu_zh__zh", "zh: BLEU_zh_cased")),
+    ):
+        (line,) = (line for line in lines if line.startswith(f"{shown} ="))
+        assert line == f"{shown} = {values[name]:6.2f}"
+    assert lines[-1] == f"mean of 2: chrF {values['chrf']:.2f}"
+    (targets,) = tmp_path.glob("*.targets")
+    expected = [
+        pair["targets"]
+        for name in (GERMAN, CHINESE)
+        for pair in registry.problem(name).generate_samples("", "", "eval")
+    ]
+    assert targets.read_text().splitlines() == expected
