@@ -1,4 +1,4 @@
-"""One model of many languages: mixtures of the other problems, which `data.mixture` explains."""
+"""One model of many languages: mixtures of the other problems (see `data.mixture`)."""
 
 from t2t_lite import registry
 from t2t_lite.data.mixture import MultilingualProblem

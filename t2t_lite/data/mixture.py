@@ -9,9 +9,9 @@ mixture a name and settings of its own:
     class TranslateManyX(MultilingualProblem):
         directions = ("translate_ende_x", Direction("translate_enfr_crawl", tag="crawl"))
 
-All members share a vocabulary. If they have several target languages, each source begins with the
-token of its translation's (Johnson et al. 2017); a tag adds a token for a domain or an origin, such
-as back-translation (Caswell et al. 2019).
+All members share a vocabulary. If they have several target languages, or tags, each source begins
+with the token of its translation's language (Johnson et al. 2017); a tag adds a token for a domain
+or an origin, such as back-translation (Caswell et al. 2019).
 """
 
 import functools
@@ -48,7 +48,7 @@ class MultilingualProblem(Text2TextProblem):
 
     Raises:
         UsageError: a member is unknown or cannot be one, its language is unknown though there are
-            several, or a weight or tag is not what it should be.
+            several or tags, or a weight or tag is not what it should be.
     """
 
     directions: Sequence[str | Direction] = ()
@@ -113,8 +113,10 @@ class MultilingualProblem(Text2TextProblem):
 
     @property
     def has_language_tokens(self) -> bool:
-        """Whether sources begin with a language: whether there are several of targets."""
-        return len({member.target_language for member in self.members}) > 1
+        """Whether sources begin with a language: if there are several of targets, or tags."""
+        members = self.members
+        several = len({member.target_language for member in members}) > 1
+        return several or any(member.tag for member in members)
 
     def rates(self, sizes: Sequence[int], temperature: float) -> Sequence[float]:
         """Returns the members' shares: by their weights, or else by their sizes."""
@@ -166,7 +168,7 @@ class MultilingualProblem(Text2TextProblem):
 
     @property
     def additional_reserved_tokens(self) -> Sequence[str]:
-        """The tokens of the target languages, if there are several, and of the tags."""
+        """The tokens of the target languages, if sources have them, and of the tags."""
         from t2t_lite.text.multilingual_encoder import language_symbol, tag_symbol
 
         targets = {member.target_language for member in self.members}

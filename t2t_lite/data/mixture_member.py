@@ -224,12 +224,13 @@ class Member(Text2TextProblem):
 
     def feature_encoders(self, data_dir: str) -> dict[str, TextEncoder]:
         """Returns the mixture's encoders, that of sources for this direction alone."""
-        from t2t_lite.text.multilingual_encoder import MultilingualEncoder
+        from t2t_lite.text.multilingual_encoder import MultilingualEncoder, with_tag
 
         encoders = self._mixture.get_feature_encoders(data_dir)
         inputs = encoders["inputs"]
         assert isinstance(inputs, MultilingualEncoder)
-        return {**encoders, "inputs": inputs.of_member(self.target_language, self.tag)}
+        language = with_tag(self.target_language, self.tag)
+        return {**encoders, "inputs": inputs.of_member(language)}
 
     # ---- decoding and evaluation
 

@@ -112,29 +112,31 @@ class _Spoken(tf.Module):
     def __init__(self, encoder: LanguageTokens, text: GraphTokenizer) -> None:
         super().__init__()
         self._text = text
-        self._languages = _table(encoder.languages, -1)
-        self._default = encoder.languages.get(encoder.language, -1)
+        codes = list(encoder.starts)
+        self._languages = _table({code: number for number, code in enumerate(codes)}, -1)
+        self._default = codes.index(encoder.language) if encoder.language else -1
+        self._starts = tf.ragged.constant([*encoder.starts.values()], tf.int32)
         self._is_named = encoder.language_of == TRANSLATION
 
     def tokenize(self, lines: tf.Tensor) -> tf.RaggedTensor:
-        starts, texts = self._split_off_languages(lines)
+        languages, texts = self._split_off_languages(lines)
         ids = self._text.tokenize(texts)
         is_text = ids.row_lengths() > 0
         message = "a line names no language that the model knows, and there is no default"
-        tf.debugging.assert_equal(tf.reduce_any(is_text & (starts < 0)), False, message)
-        first = tf.RaggedTensor.from_row_lengths(
-            tf.boolean_mask(starts, is_text), tf.cast(is_text, tf.int64)
-        )
-        return tf.concat([first, ids], axis=1)
+        tf.debugging.assert_equal(tf.reduce_any(is_text & (languages < 0)), False, message)
+        starts = tf.gather(self._starts, tf.maximum(languages, 0))  # [N, (ids)]
+        is_kept = starts.with_flat_values(tf.repeat(is_text, starts.row_lengths()))
+        starts = tf.ragged.boolean_mask(starts, is_kept)
+        return tf.concat([starts, ids], axis=1)
 
     def _split_off_languages(self, lines: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the ids of the languages [N] and the texts [N] of lines; -1: an unknown one."""
-        starts = tf.fill(tf.shape(lines), self._default)
+        """Returns the languages' numbers [N] and the texts [N] of lines; -1: an unknown one."""
+        languages = tf.fill(tf.shape(lines), self._default)
         if not self._is_named:
-            return starts, lines
+            return languages, lines
         texts = tf.strings.regex_replace(lines, _NAMED_LANGUAGE, "", replace_global=False)
         codes = tf.strings.regex_replace(lines, rf"(?s){_NAMED_LANGUAGE}.*\z", r"\1")
-        return tf.where(texts != lines, self._languages.lookup(codes), starts), texts
+        return tf.where(texts != lines, self._languages.lookup(codes), languages), texts
 
     def detokenize(self, ids: tf.RaggedTensor) -> tf.Tensor:
         return self._text.detokenize(ids)

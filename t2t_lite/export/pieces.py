@@ -26,12 +26,11 @@ def sentencepiece_files(run: RunFolder) -> tuple[str, str]:
     return names[0], names[-1]
 
 
-def language_token(encoder: TextEncoder) -> str:
-    """Returns the token with which texts begin; "" if there is none.
+def language_tokens(encoder: TextEncoder) -> list[str]:
+    """Returns the tokens with which texts begin; none if they do not.
 
-    If the encoder has no language yet, it is that of the first.
+    If the encoder has no language yet, they are those of the first.
     """
     if not isinstance(encoder, LanguageTokens) or not encoder.languages:
-        return ""
-    language = encoder.language or min(encoder.languages)
-    return encoder.symbol(encoder.languages[language])
+        return []
+    return [encoder.symbol(i) for i in encoder.starts[encoder.language or min(encoder.starts)]]

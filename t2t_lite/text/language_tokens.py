@@ -24,7 +24,7 @@ class LanguageTokens(TextEncoder):
     Attributes:
         languages: the ids of the language tokens, by code; none if texts have no such token.
         language_of: `TEXT` or `TRANSLATION`: what the token tells the language of.
-        language: the code of the language; "" if there is none, or if texts must name it.
+        language: one of `starts`; "" if there is none, or if texts must name it.
     """
 
     languages: Mapping[str, int] = types.MappingProxyType({})
@@ -35,6 +35,11 @@ class LanguageTokens(TextEncoder):
     def split(self, lines: Sequence[str]) -> list[list[int]]:
         """Returns the ids of each line without language tokens."""
 
+    @property
+    def starts(self) -> Mapping[str, Sequence[int]]:
+        """The ids with which a text begins, by what may be chosen as its language."""
+        return {code: [id_] for code, id_ in self.languages.items()}
+
     def start_ids(self) -> Sequence[int]:
         """Returns the token of the language, if there are languages.
 
@@ -44,7 +49,7 @@ class LanguageTokens(TextEncoder):
         if not self.languages:
             return []
         if self.language:
-            return [self.languages[self.language]]
+            return self.starts[self.language]
         # The source's token may be of either language; a model with the first kind needs both.
         is_own = self.language_of == TEXT
         names = "source_language and target_language" if is_own else "target_language"
@@ -63,10 +68,10 @@ class LanguageTokens(TextEncoder):
         Raises:
             UsageError: the vocabulary does not know it.
         """
-        if code not in self.languages:
+        if code not in self.starts:
             raise UsageError(
                 f"unknown language {code!r}: the model knows {self._some() or 'only one'}"
-                + question(language_names.meant(code, self.languages))
+                + question(language_names.meant(code, self.starts))
             )
         other = copy.copy(self)
         other.language = code
@@ -93,7 +98,8 @@ class LanguageTokens(TextEncoder):
         """Returns the ids of each line, as `encode` does, on one core."""
         if not self.languages:
             return self.split(lines)
-        starts, texts = [], []
+        starts: list[Sequence[int]] = []
+        texts = []
         for line in lines:
             start, text = self._without_label(line)
             starts.append(start)
@@ -109,8 +115,8 @@ class LanguageTokens(TextEncoder):
         is_read = self.languages and self.language_of == TRANSLATION
         return _LABEL.match(line) if is_read else None
 
-    def _without_label(self, line: str) -> tuple[list[int], str]:
-        """Returns the language token that a line begins with, as an id or as none; and its text.
+    def _without_label(self, line: str) -> tuple[Sequence[int], str]:
+        """Returns the ids of the language that a line begins with, if it does, and its text.
 
         Raises:
             DataError: it names an unknown language.
@@ -119,15 +125,15 @@ class LanguageTokens(TextEncoder):
         if named is None:
             return [], line
         code = named[1]
-        if code not in self.languages:
+        if code not in self.starts:
             raise DataError(
                 f"{named[0]} at the start of the text names an unknown language: the model knows "
-                f"{self._some()}{question(language_names.meant(code, self.languages))}"
+                f"{self._some()}{question(language_names.meant(code, self.starts))}"
             )
-        return [self.languages[code]], line[named.end() :].lstrip()
+        return self.starts[code], line[named.end() :].lstrip()
 
     def _some(self) -> str:
         """Returns the codes of languages for a message; the first ones if there are many."""
-        codes = sorted(self.languages)
+        codes = sorted(self.starts)
         more = f" and {len(codes) - 12} more" if len(codes) > 12 else ""
         return ", ".join(codes[:12]) + more

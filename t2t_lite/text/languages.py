@@ -71,7 +71,7 @@ def choices(encoders: Mapping[str, TextEncoder]) -> dict[str, Choice]:
         encoders: of "inputs" and "targets".
     """
     return {
-        name: Choice(sorted(encoder.languages), encoder.language)
+        name: Choice(sorted(encoder.starts), encoder.language)
         for name, _, encoder in _with_languages(encoders)
     }
 

@@ -8,10 +8,9 @@ et al. 2017, and then with its tag.
 import copy
 import pathlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Self
 
-from t2t_lite.errors import DataError
 from t2t_lite.protocol_buffers import pack
 from t2t_lite.text.language_tokens import TRANSLATION, LanguageTokens
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
@@ -26,6 +25,11 @@ def language_symbol(code: str) -> str:
     return f"<2{code}>"
 
 
+def with_tag(language: str, tag: str) -> str:
+    """Returns what stands for a language with a tag, which may be "": none."""
+    return f"{language}+{tag}" if tag else language
+
+
 def tag_symbol(tag: str) -> str:
     """Returns the piece of a tag."""
     return f"<{tag}>"
@@ -34,12 +38,10 @@ def tag_symbol(tag: str) -> str:
 class MultilingualEncoder(LanguageTokens, SentencePieceEncoder):
     """Encodes sources with a SentencePiece model that has tokens of target languages.
 
+    The language `de` may be chosen with a tag: `de+bt`.
+
     Args:
         path: a model file with pad 0 and EOS 1.
-
-    Attributes:
-        tags: the ids of the tokens of tags, by tag.
-        tag: that of the texts; "": none.
 
     Raises:
         UserError: the file does not exist.
@@ -50,36 +52,33 @@ class MultilingualEncoder(LanguageTokens, SentencePieceEncoder):
         super().__init__(path)
         named = {self.symbol(id_)[1:-1]: id_ for id_ in sorted(self.special_ids)}
         self.languages = {name[1:]: id_ for name, id_ in named.items() if name.startswith("2")}
-        self.tags = {name: id_ for name, id_ in named.items() if not name.startswith("2")}
-        self.tag = ""
         self.language_of = TRANSLATION if self.languages else ""
+        self.language = next(iter(self.languages)) if len(self.languages) == 1 else ""
+        tags = {name: id_ for name, id_ in named.items() if not name.startswith("2")}
+        self._starts = {code: [id_] for code, id_ in self.languages.items()} | {
+            with_tag(code, tag): [id_, tag_id]
+            for code, id_ in self.languages.items()
+            for tag, tag_id in tags.items()
+        }
         self._is_of_member = False
 
-    def of_member(self, language: str, tag: str) -> Self:
+    @property
+    def starts(self) -> Mapping[str, Sequence[int]]:
+        """The tokens of each language, and of each with each tag."""
+        return self._starts
+
+    def of_member(self, language: str) -> Self:
         """Returns an encoder of texts that are all of one direction and origin, and name none.
 
         Args:
-            language: that of the translations; not read if the vocabulary knows no language.
-            tag: that of the texts; "": none.
+            language: one of `starts`; not read if the vocabulary knows no language.
 
         Raises:
-            DataError: the vocabulary does not know the tag.
-            UsageError: it does not know the language.
+            UsageError: the vocabulary does not know it.
         """
         other = self.in_language(language) if self.languages else copy.copy(self)
-        if tag and tag not in self.tags:
-            raise DataError(f"the vocabulary does not know the tag {tag!r}: build it again")
-        other.tag = tag
         other._is_of_member = True
         return other
-
-    def start_ids(self) -> Sequence[int]:
-        """Returns the tokens of the language and of the tag, as far as there are any.
-
-        Raises:
-            DataError: there are languages, and none was chosen.
-        """
-        return [*super().start_ids(), *([self.tags[self.tag]] if self.tag else [])]
 
     def start_of(self, ids: Sequence[int]) -> Sequence[int]:
         """Returns the tokens of a language and of a tag with which ids begin."""

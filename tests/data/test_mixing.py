@@ -176,12 +176,11 @@ def test_one_stream_is_the_plain_pipeline(paths):
 def folder(tmp_path_factory):
     """The data of MIXTURE: 300 examples to German, 60 to French and 100 from Czech."""
     folder = tmp_path_factory.mktemp("mixture")
-    with toys():
-        generate(folder)
+    generate(folder)
     return str(folder)
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _toys():
     with toys():
         yield

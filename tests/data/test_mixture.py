@@ -15,7 +15,7 @@ from t2t_lite.generation.generator import generate_data
 from t2t_lite.generation.report import report
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _toys():
     with toys():
         yield
@@ -25,8 +25,7 @@ def _toys():
 def folder(tmp_path_factory):
     """The data of MIXTURE."""
     folder = tmp_path_factory.mktemp("mixture")
-    with toys():
-        generate(folder)
+    generate(folder)
     return folder
 
 
@@ -171,15 +170,40 @@ def test_tags_stand_beside_languages(tmp_path):
     assert (tmp_path / "tagged-translate_ende_toy-dev-00000-of-00001").is_file()
 
 
-def test_domains_of_one_pair_need_no_language(tmp_path):
+def test_domains_of_one_pair_without_tags_need_no_token(tmp_path):
+    name = f"{GERMAN}:1+{GERMAN}_copy:1"
+
     class Domains(MultilingualProblem):
-        directions = (Direction(GERMAN, 0.5), Direction(f"{GERMAN}_copy", 0.5, "", "de", "copy"))
+        directions = (GERMAN, Direction(f"{GERMAN}_copy", target_language="de"))
         approx_vocab_size = 330
 
     generate_data(Domains(), str(tmp_path), "")
     found = _texts(Domains(), tmp_path, DatasetSplit.EVAL)
-    assert [starts for _, starts in found.values()] == [{()}, {(3,)}]
+    assert [starts for _, starts in found.values()] == [{()}, {()}]
     assert all(source == target for source, target in found[f"{GERMAN}_copy"][0])
+    assert registry.problem(name).has_language_tokens, "copies are English"
+
+
+def test_domains_of_one_pair_with_tags_have_a_default(tmp_path):
+    class Domains(MultilingualProblem):
+        directions = (GERMAN, Direction(f"{GERMAN}_copy", None, "", "de", "copy"))
+        approx_vocab_size = 330
+
+    generate_data(Domains(), str(tmp_path), "")
+    found = _texts(Domains(), tmp_path, DatasetSplit.EVAL)
+    assert [starts for _, starts in found.values()] == [{(3,)}, {(3, 4)}]
+    encoder = Domains().get_feature_encoders(str(tmp_path))["inputs"]
+    assert encoder.language == "de"
+    assert encoder.encode("a")[0] == 3
+    assert encoder.encode(">>de+copy<<a")[:2] == [3, 4]
+
+
+def test_tags_need_a_language():
+    class Tagged(MultilingualProblem):
+        directions = ("text2text_tmpdir", Direction("text2text_tmpdir_bpe", tag="bt"))
+
+    with pytest.raises(UsageError, match="'text2text_tmpdir' is unknown: name it"):
+        Tagged()
 
 
 def test_the_vocabulary_takes_more_of_small_members():

@@ -39,7 +39,8 @@ def plain(path):
 
 def test_the_vocabulary_says_which_languages_it_knows(encoder, plain):
     assert encoder.languages == {"cs": 3, "de": 4, "zh_Hant": 5}
-    assert encoder.tags == {"bt": 6}
+    tagged = {f"{code}+bt": [id_, 6] for code, id_ in encoder.languages.items()}
+    assert encoder.starts == {code: [id_] for code, id_ in encoder.languages.items()} | tagged
     assert encoder.special_ids == plain.special_ids == {3, 4, 5, 6}
     assert len(set(encoder.tokens)) == encoder.vocab_size, "no piece of text has a symbol's name"
 
@@ -61,6 +62,14 @@ def test_sources_begin_with_the_language_of_their_translation(encoder, plain):
     assert not encoder.language
 
 
+def test_a_tag_is_chosen_with_a_language(encoder, plain):
+    assert encoder.in_language("de+bt").encode("a cat") == [4, 6, *plain.encode("a cat")]
+    assert encoder.encode(">>cs+bt<<a cat") == [3, 6, *plain.encode("a cat")]
+    assert encoder.in_language("de+bt").encode(">>cs<<a cat") == [3, *plain.encode("a cat")]
+    with pytest.raises(UsageError, match=r"unknown language 'de\+bd'.*; did you mean 'de\+bt'"):
+        encoder.in_language("de+bd")
+
+
 @pytest.mark.parametrize("label", [">>cs<<", ">>cs<< "])
 def test_a_text_may_name_it(encoder, plain, label):
     for one in (encoder, encoder.in_language("de")):
@@ -69,7 +78,7 @@ def test_a_text_may_name_it(encoder, plain, label):
 
 
 def test_there_is_no_default(encoder):
-    with pytest.raises(DataError, match=r"set target_language .* it knows cs, de, zh_Hant"):
+    with pytest.raises(DataError, match=r"set target_language .* it knows cs, cs\+bt, de, "):
         encoder.encode("a cat")
     with pytest.raises(UsageError, match=r"unknown language 'czech'.*; did you mean 'cs'"):
         encoder.in_language("czech")
@@ -78,25 +87,25 @@ def test_there_is_no_default(encoder):
 
 
 def test_the_text_of_a_member_names_nothing(encoder, plain):
-    member = encoder.of_member("de", "bt")
+    member = encoder.of_member("de+bt")
     lines = ["a cat", ">>cs<< a  cat", "", " <2cs>"]
     encoded = member.encode_lines(lines)
     assert encoded == [[4, 6, *plain.encode(line)] if line else [] for line in lines]
     assert member.pack_lines(lines) == [pack(ids) for ids in encoded]
     assert member.named_language(lines[1]) == ""
     assert member.start_of(encoded[0]) == [4, 6]
-    with pytest.raises(DataError, match="does not know the tag 'crawl'"):
-        encoder.of_member("de", "crawl")
+    with pytest.raises(UsageError, match="unknown language 'de"):
+        encoder.of_member("de+crawl")
 
 
 def test_workers_get_a_copy(encoder):
-    member = pickle.loads(pickle.dumps(encoder.of_member("cs", "bt")))
-    assert member.pack_lines(["a cat"]) == encoder.of_member("cs", "bt").pack_lines(["a cat"])
+    member = pickle.loads(pickle.dumps(encoder.of_member("cs+bt")))
+    assert member.pack_lines(["a cat"]) == encoder.of_member("cs+bt").pack_lines(["a cat"])
 
 
 def test_targets_have_no_language(encoder, plain):
     both = {"inputs": encoder, "targets": plain}
-    assert choices(both) == {"target": Choice(["cs", "de", "zh_Hant"], "")}
+    assert choices(both) == {"target": Choice(sorted(encoder.starts), "")}
     spoken = speaking(both, Languages(target="de"))
     assert spoken["inputs"].encode("a")[0] == 4
     assert spoken["targets"] is plain
@@ -107,7 +116,7 @@ def test_a_vocabulary_without_languages_is_as_any_other(tmp_path):
     path = tmp_path / "vocab.model"
     sentencepiece_encoder.train(VocabType.SENTENCEPIECE_BPE, path, TEXT, 300)
     encoder, plain = MultilingualEncoder(path), SentencePieceEncoder(path)
-    for one in (encoder, encoder.of_member("de", "")):
+    for one in (encoder, encoder.of_member("de")):
         assert one.encode(">>de<< a") == plain.encode(">>de<< a")
         assert one.pack_lines(["a cat"]) == plain.pack_lines(["a cat"])
     assert choices({"inputs": encoder, "targets": plain}) == {}
