@@ -237,7 +237,8 @@ def evaluate(
         **decode_hparams: changes to the problem's search settings.
 
     Returns:
-        The scores by name, including loss, perplexity and accuracy.
+        The scores by name, including loss, perplexity and accuracy; for a mixture, the means
+        ("bleu") and those of its members ("bleu__de").
 
     Raises:
         UsageError: a split, metric or search setting is unknown.

@@ -23,10 +23,12 @@ class Decodes(NamedTuple):
     sources: list[str]
     references: list[str]  # as users see them, not truncated
     outputs: list[Output]
+    language: str = ""  # the code of the references'; empty if unknown
 
     def score(self, metrics: Iterable[str]) -> dict[str, Score]:
         """Scores the outputs; see `score_by_metrics`."""
-        return score_by_metrics(metrics, self.outputs, self.references, self.sources)
+        given = self.outputs, self.references, self.sources, self.language
+        return score_by_metrics(metrics, *given)
 
 
 def decode_examples(decoder: Decoder, paths: Sequence[str], name: str = "example") -> Decodes:
@@ -45,7 +47,8 @@ def decode_examples(decoder: Decoder, paths: Sequence[str], name: str = "example
         return Decodes([], [], [])
     sources, references = read_examples(decoder, paths, name)
     outputs = [best_output(beams) for beams in decoder.decode(sources, name)]
-    return Decodes([source.text for source in sources], references, outputs)
+    texts = [source.text for source in sources]
+    return Decodes(texts, references, outputs, decoder.problem.target_language)
 
 
 def evaluate(decoder: Decoder, paths: Sequence[str]) -> Score:
@@ -94,7 +97,8 @@ def part_reports(examples: Sequence[PartExamples], outputs: Sequence[Output]) ->
         own = outputs[first : first + len(sources)]
         first += len(sources)
         texts = [source.text for source in sources]
-        scores = score_by_metrics(part.metrics, own, references, texts).values()
+        language = part.problem.target_language
+        scores = score_by_metrics(part.metrics, own, references, texts, language).values()
         for score in scores:
             for line in score.report.split("\n"):
                 yield f"{part.label}: {line}" if part.label else line

@@ -20,10 +20,11 @@ from t2t_lite.data.mixture import NamedMixture
 from t2t_lite.data.problem import three_splits
 from t2t_lite.data.text_problems import TranslateProblem
 from t2t_lite.decoding import jobs
-from t2t_lite.decoding.config import DecoderConfig
+from t2t_lite.decoding.config import CTRANSLATE2, FLOAT32, DecoderConfig
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.errors import UsageError
 from t2t_lite.generation.generator import generate_data
+from t2t_lite.metrics.base import OutputMetric
 from t2t_lite.metrics.by_name import score_outputs
 from t2t_lite.reporting.report import write_report
 from t2t_lite.runs.checkpoint_names import named_checkpoint
@@ -269,6 +270,39 @@ def test_any_metric_and_split_may_be_named(run, caplog):
     with caplog.at_level(logging.INFO):
         checkpoint_evaluation.score_checkpoints([path], strategy, "eval", "", SEARCH, ["ter"])
     assert f"{CZECH} has no eval split and is left out" in caplog.text
+
+
+def test_ctranslate2_scores_members_alike(run, scored):
+    pytest.importorskip("ctranslate2")
+    (other,) = checkpoint_evaluation.score_checkpoints(
+        [scored[-1].checkpoint],
+        *(devices.make_strategy(0), "eval", "", SEARCH),
+        engine=(CTRANSLATE2, FLOAT32),
+    )
+    assert_same(other.values, scored[-1].values)
+
+
+def test_a_metric_knows_the_language_of_each_member(run, data, tmp_path, capsys):
+    class InLanguage(OutputMetric):
+        def statistics(self, segments):
+            return [(segment.language == "zh", 1) for segment in segments]
+
+    with restored(registry._metrics):
+        registry.register_metric("in_chinese")(InLanguage)
+        jobs.run(
+            DecoderConfig(
+                output_dir=str(run[0]), decode_hparams=SEARCH, metrics="in_chinese", worker_gpu=0
+            )
+        )
+        paths = [named_checkpoint("60", str(run[0]))]
+        (one,) = checkpoint_evaluation.score_checkpoints(
+            paths, devices.make_strategy(0), "eval", "", SEARCH, ["in_chinese"]
+        )
+    assert capsys.readouterr().out.splitlines() == [
+        *("de: in chinese =   0.00", "zh: in chinese = 100.00", "mean of 2: in chinese 50.00")
+    ]
+    found = {name: v for name, v in one.values.items() if "chinese" in name}
+    assert found == {"in_chinese": 50.0, "in_chinese__de": 0.0, "in_chinese__zh": 100.0}
 
 
 def test_a_decoded_split_is_scored_by_member(run, data, scored, tmp_path, capsys):
