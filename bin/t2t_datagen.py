@@ -37,7 +37,8 @@ COMMAND = Command(
                 "problem",
                 str,
                 "",
-                "Name of a problem, a comma-separated list of names, or PREFIX*.",
+                "Name of a problem, a comma-separated list of names, or PREFIX*. Names joined by + "
+                "are one problem: a mixture.",
             ),
             Flag(
                 "exclude_problems",
@@ -214,13 +215,13 @@ def generate_by_beam(
     pipeline = beam_pipeline.pipeline_options(runner, beam_options)
     pathlib.Path(tmp_dir).mkdir(parents=True, exist_ok=True)
     for name in names:
-        problem = registry.problem(name)
-        if not isinstance(problem, Text2TextProblem):
-            raise UsageError(
-                f"--runner needs pairs of text, and {name!r} is not a Text2TextProblem"
-            )
-        log.info("generating %s into %s", name, data_dir)
-        beam_pipeline.generate_from_samples(problem, data_dir, tmp_dir, options, pipeline)
+        for problem in registry.problem(name).members:
+            if not isinstance(problem, Text2TextProblem):
+                raise UsageError(
+                    f"--runner needs pairs of text, and {name!r} is not a Text2TextProblem"
+                )
+            log.info("generating %s into %s", problem.name, data_dir)
+            beam_pipeline.generate_from_samples(problem, data_dir, tmp_dir, options, pipeline)
 
 
 def inspect(names: Iterable[str], data_dir: str) -> None:
@@ -230,18 +231,18 @@ def inspect(names: Iterable[str], data_dir: str) -> None:
         names: registered names; `_rev` and `_copy` forms show their own view of the files.
         data_dir: folder of the data files and vocabularies.
     """
-    problems = {name: registry.problem(name) for name in names}
+    problems = [member for name in names for member in registry.problem(name).members]
     with quiet_import():
         from t2t_lite.generation import inspection
     faults = 0
-    for name, problem in problems.items():
+    for problem in problems:
         encoders = problem.get_feature_encoders(data_dir)
         sizes = ", ".join(
             f"{side} {encoder.vocab_size:,}"
             for side, encoder in encoders.items()
             if encoder.vocab_size
         )
-        print(f"{name} in {data_dir}; ids: {sizes}")
+        print(f"{problem.name} in {data_dir}; ids: {sizes}")
         for split, found in inspection.inspect(problem, data_dir):
             for line in inspection.describe(split, found, encoders):
                 print(line)

@@ -20,6 +20,7 @@ from t2t_lite.decoding.config import (
     TENSORFLOW,
 )
 from t2t_lite.metrics.by_name import check_metrics, output_metric, split_metrics
+from t2t_lite.metrics.parts import labels_in, split_field
 from t2t_lite.search.decode_hparams import DecodeHParams
 
 if TYPE_CHECKING:
@@ -114,21 +115,27 @@ def main(args: types.SimpleNamespace) -> None:
 
 
 def _table(scored: Sequence["CheckpointScores"]) -> str:
-    """Returns a row per number and a column per checkpoint, followed by the signatures."""
+    """Returns a row per number and a column per checkpoint, followed by the signatures.
+
+    The rows of a mixture's means and of each member are blocks, with an empty line between.
+    """
     rows = [["", *(s.checkpoint for s in scored)], ["step", *(str(s.step) for s in scored)]]
     notes = {}
-    for name, value in scored[0].values.items():
-        if isinstance(value, str):
-            notes[name] = value
-        else:
-            rows.append([name, *(f"{s.values[name]:.6g}" for s in scored)])
-    for resampled in _bootstraps(scored):
-        title = f"{resampled[0].metric} bootstrap"
-        rows.append([f"{title} mean", *map(_interval, resampled)])
-        if len(scored) > 1:
-            p_values = ("baseline" if r.p_value is None else f"{r.p_value:.4f}" for r in resampled)
-            rows.append([f"{title} p-value", *p_values])
-        notes[f"{title} signature"] = resampled[0].signature
+    labels = labels_in(scored[0].values)
+    for block in ("", *labels):
+        if block:
+            rows.append([""] * len(rows[0]))
+        for name, value in scored[0].values.items():
+            if split_field(name, labels)[1] != block:
+                continue
+            if isinstance(value, str):
+                notes[name] = value
+            else:
+                rows.append([name, *(f"{s.values[name]:.6g}" for s in scored)])
+        for name, resampled in _bootstraps(scored).items():
+            if split_field(name, labels)[1] == block:
+                rows += _bootstrap_rows(f"{name} bootstrap", resampled)
+                notes[f"{resampled[0].metric} bootstrap signature"] = resampled[0].signature
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -137,17 +144,28 @@ def _table(scored: Sequence["CheckpointScores"]) -> str:
     return "\n".join([*lines, *(f"{name}: {note}" for name, note in notes.items())])
 
 
+def _bootstrap_rows(title: str, resampled: Sequence["BootstrapResult"]) -> list[list[str]]:
+    """Returns the mean, and for several checkpoints the p-value."""
+    rows = [[f"{title} mean", *map(_interval, resampled)]]
+    if len(resampled) > 1:
+        p_values = ("baseline" if r.p_value is None else f"{r.p_value:.4f}" for r in resampled)
+        rows.append([f"{title} p-value", *p_values])
+    return rows
+
+
 def _interval(result: "BootstrapResult") -> str:
     """Returns the mean and half of the interval, with the digits of the metric's score."""
     form = output_metric(result.metric).form
     return " ± ".join(f"{number:{form}}".strip() for number in (result.mean, result.half_width))
 
 
-def _bootstraps(scored: Sequence["CheckpointScores"]) -> list[list["BootstrapResult"]]:
-    """Returns the checkpoints' bootstrap results, a list for each metric that was resampled."""
+def _bootstraps(
+    scored: Sequence["CheckpointScores"],
+) -> dict[str, list["BootstrapResult"]]:
+    """Returns the checkpoints' bootstrap results by the name of the value that was resampled."""
     first = [s.resampled for s in scored if s.resampled]
-    others = [[s.other_resampled[name] for s in scored] for name in scored[0].other_resampled]
-    return [first, *others] if first else others
+    others = {name: [s.other_resampled[name] for s in scored] for name in scored[0].other_resampled}
+    return ({first[0].metric: first} if first else {}) | others
 
 
 if __name__ == "__main__":

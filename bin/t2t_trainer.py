@@ -7,8 +7,10 @@ from t2t_lite import registry
 from t2t_lite.bin import hparams_page, t2t_datagen
 from t2t_lite.bin.command import Command, Flag, config_flags, from_flags
 from t2t_lite.bin.console import quiet_import
+from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.generation.config import TMP_DIR, DatagenOptions
 from t2t_lite.metrics.by_name import check_metrics
+from t2t_lite.metrics.parts import parts_of
 from t2t_lite.runs.selection import Criterion
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.settings import required_settings
@@ -94,9 +96,10 @@ def configure(args: types.SimpleNamespace) -> TrainerConfig:
     problem = registry.problem(args.problem)
     registry.require_model(args.model)
     registry.hparams(args.hparams_set).override(args.hparams)
-    check_metrics(problem.metrics)
+    for part in parts_of(problem, DatasetSplit.EVAL):
+        check_metrics(part.metrics)
     for name in (args.best_metric, args.eval_early_stopping_metric):
-        Criterion.named(name, problem.metrics)
+        Criterion.named(name, problem)
     DecodeHParams().override(args.decode_hparams)
     return from_flags(TrainerConfig, args)
 

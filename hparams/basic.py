@@ -30,7 +30,7 @@ class BasicHParams(HParams):
     # What the batches of the input pipeline depend on, which `t2t_lite.dataset` takes.
     of_batches: ClassVar[tuple[str, ...]] = (
         *("batch_size", "max_length", "min_length", "min_length_bucket", "length_bucket_step"),
-        *("batch_shuffle_size", "eval_drop_long_sequences"),
+        *("batch_shuffle_size", "eval_drop_long_sequences", "mixture_temperature"),
         *("max_input_seq_length", "max_target_seq_length", "bpe_dropout", "unigram_alpha"),
         *("source_casing_noise", "source_typo_noise", "source_punctuation_noise"),
         *("term_augmentation", "markup_augmentation"),
@@ -74,6 +74,14 @@ class BasicHParams(HParams):
     )
     max_target_seq_length: int = setting(
         0, "Subwords; longer targets are cut, keeping their EOS; 0: no limit.", minimum=0
+    )
+
+    mixture_temperature: float = setting(
+        1.0,
+        "In a mixture of problems, an example is of one with n examples in proportion to n to the "
+        "power of 1 / mixture_temperature: 1 is by size, 5 has more of the small ones, 100 nearly "
+        "the same of all. Weights in the mixture replace it.",
+        minimum=1,
     )
 
     bpe_dropout: float = setting(

@@ -76,7 +76,7 @@ class _WordProblem(_ArchiveProblem):
     and EOS, so that its most frequent word has the id of padding; here they come first.
     """
 
-    members: ClassVar[Mapping[str, str]]  # by split
+    members_by_split: ClassVar[Mapping[str, str]]
     most_words: ClassVar[int | None] = None  # in the vocabulary; None: all
     dataset_splits = three_splits(10)  # T2T's 10 files for training, and one for each other split
     vocab_type = VocabType.TOKEN  # tokens separated by white space
@@ -98,7 +98,7 @@ class _WordProblem(_ArchiveProblem):
     def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
         """Yields the lines of a split."""
         (path,) = self.fetch_sources(tmp_dir, dataset_split)
-        member = self.members[dataset_split]
+        member = self.members_by_split[dataset_split]
         return _with_text(archives.iterate_member_lines(path, member, self.bad_input), member)
 
 
@@ -107,7 +107,7 @@ class LanguagemodelPtb10k(_WordProblem):
     """The Penn Treebank in Mikolov's form, 10,000 words; licensed by the LDC."""
 
     archive = RemoteFile("http://www.fit.vutbr.cz/~imikolov/rnnlm/simple-examples.tgz")
-    members: ClassVar[Mapping[str, str]] = {
+    members_by_split: ClassVar[Mapping[str, str]] = {
         DatasetSplit.TRAIN: "simple-examples/data/ptb.train.txt",
         DatasetSplit.EVAL: "simple-examples/data/ptb.valid.txt",
         DatasetSplit.TEST: "simple-examples/data/ptb.test.txt",
@@ -123,7 +123,7 @@ class LanguagemodelWikitext103(_WordProblem):
     archive = RemoteFile(
         "https://s3.amazonaws.com/research.metamind.io/wikitext/wikitext-103-v1.zip"
     )
-    members: ClassVar[Mapping[str, str]] = {
+    members_by_split: ClassVar[Mapping[str, str]] = {
         DatasetSplit.TRAIN: "wikitext-103/wiki.train.tokens",
         DatasetSplit.EVAL: "wikitext-103/wiki.valid.tokens",
         DatasetSplit.TEST: "wikitext-103/wiki.test.tokens",

@@ -66,20 +66,21 @@ class TranslateLibreoffice(TranslateProblem):
 
     def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
         """Returns the existing packages of both languages."""
-        return libreoffice_help.existing_packages(tmp_dir, self._languages)
+        return libreoffice_help.existing_packages(tmp_dir, self.data_languages)
 
     def fetch_sources(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
         """Returns the packages of both languages; UserError if one is missing."""
-        return list(libreoffice_help.require_packages(tmp_dir, self._languages).values())
+        return list(libreoffice_help.require_packages(tmp_dir, self.data_languages).values())
 
     @property
-    def _languages(self) -> tuple[str, str]:
+    def data_languages(self) -> tuple[str, str]:
+        """English, and `targets_language`."""
         return "en", self.targets_language
 
     def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
         """Yields the pairs of the pages of a split."""
         form = libreoffice_help.tagged if self.has_tags else libreoffice_help.plain
-        pairs = libreoffice_help.help_pairs(tmp_dir, self._languages, form, self.bad_input)
+        pairs = libreoffice_help.help_pairs(tmp_dir, self.data_languages, form, self.bad_input)
         for pair in pairs:
             if split_of(pair.page) == dataset_split:
                 yield {"inputs": pair.source, "targets": pair.target}

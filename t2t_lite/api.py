@@ -237,7 +237,8 @@ def evaluate(
         **decode_hparams: changes to the problem's search settings.
 
     Returns:
-        The scores by name, including loss, perplexity and accuracy.
+        The scores by name, including loss, perplexity and accuracy; for a mixture, the means
+        ("bleu") and those of its members ("bleu__de").
 
     Raises:
         UsageError: a split, metric or search setting is unknown.
@@ -296,6 +297,7 @@ def dataset(
     from t2t_lite.data.batching import BatchingScheme
     from t2t_lite.data.example_reader import ExampleReader, require_alignments
     from t2t_lite.data.input_pipeline import eval_dataset, train_dataset
+    from t2t_lite.data.mixing import streams, training_files
     from t2t_lite.data.rewriting import Rewriter
 
     dataset_split = _split(split)
@@ -307,15 +309,16 @@ def dataset(
         )
     is_training = dataset_split == DatasetSplit.TRAIN
     folder = _expanded(data_dir)
-    paths = problem.existing_filepaths(folder, dataset_split)
     scheme = BatchingScheme.from_hparams(settings, is_training)
     reader = ExampleReader.of(problem, settings)
     if is_training:
-        require_alignments(paths, settings)
         rewrites = Rewriter.asked_for(settings)  # else the vocabulary may be missing
         encoders = problem.get_feature_encoders(folder) if rewrites else {}
+        members = training_files(problem, folder, settings.mixture_temperature)
+        for member in members:
+            require_alignments(member.paths, settings)
         batches = train_dataset(
-            paths,
+            [path for member in members for path in member.paths],
             scheme,
             reader,
             parts=1,
@@ -323,8 +326,10 @@ def dataset(
             batch_shuffle_size=settings.batch_shuffle_size,
             rewriter=Rewriter.of(settings, reader, encoders, seed),
             epochs=_next_epoch(),
+            streams=streams(members),
         )
     else:
+        paths = problem.existing_filepaths(folder, dataset_split)
         batches = eval_dataset(paths, scheme, reader, parts=1)
 
     def weigh(features: dict[str, "tf.Tensor"]) -> tuple[Any, "tf.Tensor", "tf.Tensor"]:

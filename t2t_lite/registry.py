@@ -41,6 +41,8 @@ Value = TypeVar("Value")
 Registered = TypeVar("Registered", bound=Callable[..., Any])
 
 _SUFFIXES = ("_rev", "_copy")
+# Between the names of a mixture's problems, and the module that makes one of them.
+_JOIN, _MIXTURE = "+", "t2t_lite.data.mixture"
 _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=.)(?=[A-Z][a-z0-9])")
 
 
@@ -174,10 +176,10 @@ class _MetricRegistry(Registry["type[Metric]"]):
 def _check_field(name: str) -> None:
     """Raises ValueError if a metric's value cannot have this name."""
     reserved = name in ("kind", "step", "target_tokens") or name.endswith("_signature")
-    if not name.isidentifier() or reserved:
+    if not name.isidentifier() or reserved or "__" in name:
         raise ValueError(
-            f"metric {name!r}: expected letters, digits and underscores, and neither kind, step, "
-            "target_tokens nor the ending _signature, which are other fields of metrics.jsonl"
+            f"metric {name!r}: expected letters, digits and single underscores, and neither kind, "
+            "step, target_tokens nor the ending _signature: other fields of metrics.jsonl have them"
         )
 
 
@@ -303,10 +305,15 @@ class ProblemName:
 def problem(name: str) -> "Problem":
     """Builds the problem with this name, which may end in `_rev` and `_copy`.
 
+    Several names, joined by "+", are a mixture: see `data.mixture`.
+
     Raises:
         UsageError: the name is not registered (the message suggests the closest one), or not that
             of a problem.
     """
+    if _JOIN in name:
+        mixture: Problem = importlib.import_module(_MIXTURE).of_name(name)
+        return mixture
     parsed = ProblemName.parse(name)
     kind = _problems[parsed.base]
     if not hasattr(kind, "write_files"):

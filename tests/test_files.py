@@ -153,6 +153,7 @@ def run(tmp_path, monkeypatch) -> run_folder.RunFolder:
         (folder / name).write_text(name)
     problem = types.SimpleNamespace(
         name="problem",
+        members=(),
         metrics=("bleu",),
         has_inputs=True,
         has_labels=False,
@@ -178,7 +179,7 @@ def run(tmp_path, monkeypatch) -> run_folder.RunFolder:
     for module in (jobs, job):
         monkeypatch.setattr(module, "find_models", lambda config: trained)
         monkeypatch.setattr(module, "load_decoder", lambda config, trained: (decoder, trained))
-    monkeypatch.setattr(dataset_decoding, "read_examples", lambda decoder, paths, name: ([], []))
+    monkeypatch.setattr(dataset_decoding, "read_examples", lambda *args: ([], []))
     return opened
 
 

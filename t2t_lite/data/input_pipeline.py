@@ -12,10 +12,16 @@ checkpoint refers to them by their index in the list of paths.
 Until it is parsed, every record carries its origin, epoch * MOST_EXAMPLES + example number; an
 example has the same number in every epoch. (One number is faster than a pair.)
 
+A mixture of problems has such a stream of bucketed examples, with epochs of its own, for each of
+them; every next example is of a stream that is drawn at random.
+
 Notation: W parts = replicas × accumulation steps, B sentences each, L = S or T positions.
 """
 
+import dataclasses
+import itertools
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -30,8 +36,24 @@ _INTERLEAVED_RECORDS = 16
 _SHUFFLED_RECORDS = 10_000
 # Records parsed per call to measure their lengths.
 _MEASURED_RECORDS = 1024
+# Draws of the stream of the next example per call.
+_DRAWN_AT_ONCE = 4096
+# Upper bound of the epochs of a stream.
+_MOST_EPOCHS = 2**32
 # Bytes per read, TensorFlow's own default.
 _READ_BYTES = 2**18
+
+
+class Stream(NamedTuple):
+    """Consecutive files of a mixture.
+
+    Attributes:
+        files: their number.
+        rate: the probability that the next example is theirs; the sum of all streams is 1.
+    """
+
+    files: int
+    rate: float
 
 
 def train_dataset(
@@ -44,6 +66,7 @@ def train_dataset(
     batch_shuffle_size: int,
     rewriter: Rewriter | None = None,
     epochs: tf.data.Dataset | None = None,
+    streams: Sequence[Stream] = (),
 ) -> tf.data.Dataset:
     """Returns shuffled batches for training, endless by default.
 
@@ -61,34 +84,94 @@ def train_dataset(
             one part; 0: no buffer.
         rewriter: replaces each example anew in every epoch; None: examples stay as they are.
         epochs: numbers of the passes over the examples; None: 0, 1, 2 and so on, without end.
+        streams: how the files are mixed, if they are; their `epochs` are all endless.
 
     Returns:
         A dataset of `{"inputs": int32 [W, B, S], "targets": int32 [W, B, T]}`, 0 for padding; with
         `alignment` [W, B, T] if the reader reads it.
     """
-    read, seeds_of = _file_reader(paths), _seeds_by_epoch(seed)
-
-    def epoch(number: tf.Tensor) -> tf.data.Dataset:
-        seeds = seeds_of(number)
-        files = _shuffled(tf.data.Dataset.range(len(paths)), len(paths), seeds)
-        records = files.interleave(
-            read, cycle_length=_INTERLEAVED_FILES, block_length=_INTERLEAVED_RECORDS
-        )
-        chunks = _shuffled(records, _SHUFFLED_RECORDS, seeds).batch(_MEASURED_RECORDS)
-        return tf.data.Dataset.zip(tf.data.Dataset.from_tensors(number).repeat(), chunks)
-
-    chunks = (tf.data.Dataset.counter() if epochs is None else epochs).flat_map(epoch)
-    if reader.change:
-        # It may draw at random, which no iterator's checkpoint contains.
-        options = tf.data.Options()
-        options.experimental_external_state_policy = tf.data.experimental.ExternalStatePolicy.IGNORE
-        chunks = chunks.with_options(options)
-    if rewriter:
-        chunks, reader = chunks.map(rewriter), rewriter.reader
-    batches = _grouped(_bucketed(chunks, scheme, reader), scheme, parts)
+    reader_of_batches = rewriter.reader if rewriter else reader
+    sources = _Sources(paths, scheme, reader, rewriter, seed)
+    if len(streams) > 1:
+        examples = _mixed(sources, streams, seed)
+    else:
+        every = tf.data.Dataset.counter() if epochs is None else epochs
+        examples = sources.examples(range(len(paths)), every)
+    batches = _grouped(examples, scheme, parts)
     if batch_shuffle_size:
         batches = batches.shuffle(max(1, batch_shuffle_size // parts), seed=seed)
-    return _padded(batches, reader, parts)
+    return _padded(batches, reader_of_batches, parts)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Sources:
+    """Where streams of examples come from; arguments as for `train_dataset`."""
+
+    paths: Sequence[str]
+    scheme: BatchingScheme
+    reader: ExampleReader
+    rewriter: Rewriter | None
+    seed: int
+
+    def examples(self, files: range, epochs: tf.data.Dataset, stream: int = 0) -> tf.data.Dataset:
+        """Returns the examples of some files, as `_bucketed` does.
+
+        Args:
+            files: their indices in `paths`.
+            epochs: numbers of the passes over them.
+            stream: decides their order, with the seed and the epoch.
+        """
+        read, seeds_of = _file_reader(self.paths), _seeds_by_epoch(self.seed)
+
+        def epoch(number: tf.Tensor) -> tf.data.Dataset:
+            seeds = seeds_of(number + stream * _MOST_EPOCHS)
+            indices = tf.data.Dataset.range(files.start, files.stop)
+            records = _shuffled(indices, len(files), seeds).interleave(
+                read, cycle_length=_INTERLEAVED_FILES, block_length=_INTERLEAVED_RECORDS
+            )
+            chunks = _shuffled(records, _SHUFFLED_RECORDS, seeds).batch(_MEASURED_RECORDS)
+            return tf.data.Dataset.zip(tf.data.Dataset.from_tensors(number).repeat(), chunks)
+
+        chunks = epochs.flat_map(epoch)
+        if self.reader.change:
+            # It may draw at random, which no iterator's checkpoint contains.
+            options = tf.data.Options()
+            ignore = tf.data.experimental.ExternalStatePolicy.IGNORE
+            options.experimental_external_state_policy = ignore
+            chunks = chunks.with_options(options)
+        reader = self.reader
+        if self.rewriter:
+            chunks, reader = chunks.map(self.rewriter), self.rewriter.reader
+        return _bucketed(chunks, self.scheme, reader)
+
+
+def _mixed(sources: _Sources, streams: Sequence[Stream], seed: int) -> tf.data.Dataset:
+    """Returns the examples of all streams, each of one drawn with the streams' rates."""
+    ends = [*itertools.accumulate(stream.files for stream in streams)]
+    starts = [0, *ends[:-1]]
+    choices = _draws([stream.rate for stream in streams], seed)
+    datasets = [
+        sources.examples(range(start, end), tf.data.Dataset.counter(), number)
+        for number, (start, end) in enumerate(zip(starts, ends, strict=True))
+    ]
+    mixed = tf.data.Dataset.choose_from_datasets(datasets, choices)
+    return mixed.prefetch(_MEASURED_RECORDS)  # grouped in another thread
+
+
+def _draws(rates: Sequence[float], seed: int) -> tf.data.Dataset:
+    """Returns an endless dataset of numbers below len(rates), each drawn with its rate.
+
+    The n-th number is a function of the seed and n, so that an iterator's checkpoint has n alone.
+    """
+    low, high = tf.compat.v1.random.get_seed(seed)
+    bounds = tf.constant([*itertools.accumulate(rates)][:-1], tf.float64)
+
+    def draw(block: tf.Tensor) -> tf.Tensor:
+        own = tf.random.experimental.stateless_fold_in([low, high], block)
+        uniform = tf.random.stateless_uniform([_DRAWN_AT_ONCE], own, dtype=tf.float64)
+        return tf.searchsorted(bounds, uniform, side="right", out_type=tf.int64)
+
+    return tf.data.Dataset.counter().map(draw).unbatch()
 
 
 def eval_dataset(

@@ -6,11 +6,13 @@ imports neither TensorFlow nor Keras: listing problems must stay quick.
 
 import abc
 import pathlib
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from t2t_lite import registry
 from t2t_lite.errors import UsageError, UserError
+from t2t_lite.text import language_names
 from t2t_lite.text.bad_input import BadInput
 from t2t_lite.text.text_encoder import NoText, TextEncoder
 
@@ -36,6 +38,9 @@ SPLIT_FILE_NAMES = {
 }
 
 SPLITS = {name: split for split, name in SPLIT_FILE_NAMES.items()}  # by the name in file names
+
+# T2T's names of translation problems begin with the codes of both languages.
+_LANGUAGES = re.compile(r"translate_([a-z]{2})([a-z]{2})_")
 
 # T2T's seed of data generation.
 RANDOM_SEED = 429459
@@ -143,6 +148,46 @@ class Problem(abc.ABC):
         return ("inputs", "targets") if self.has_inputs else ("targets",)
 
     @property
+    def data_languages(self) -> tuple[str, str]:
+        """The languages of `inputs` and `targets` in the data files; "": unknown.
+
+        By default, those of T2T's names: `translate_ende_*` is from English to German.
+        """
+        named = _LANGUAGES.match(self.base_name)
+        if named is None or not all(map(language_names.english_name, named.groups())):
+            return "", ""
+        return named[1], named[2]
+
+    @property
+    def source_language(self) -> str:
+        """The language of the sources that the model sees; "": unknown."""
+        return self.data_languages[self._was_reversed]
+
+    @property
+    def target_language(self) -> str:
+        """The language of the targets that the model sees; "": unknown."""
+        return self.data_languages[self._was_reversed == self._was_copy]
+
+    @property
+    def members(self) -> "tuple[Problem, ...]":
+        """The problems that this one is made of, each with files of its own: itself, in general."""
+        return (self,)
+
+    def rates(self, sizes: Sequence[int], temperature: float) -> Sequence[float]:
+        """Returns the share of training's examples that each of the `members` has; together 1.
+
+        Args:
+            sizes: the number of training examples of each.
+            temperature: the hparam `mixture_temperature`.
+        """
+        return [1.0]
+
+    @property
+    def generated_by(self) -> str:
+        """The name of the problem for which t2t-datagen generates the files of this one."""
+        return self.base_name
+
+    @property
     def space_ids(self) -> tuple[int, int]:
         """T2T's `SpaceID` of the inputs and of the targets, in models imported from T2T."""
         return 0, 0
@@ -182,7 +227,7 @@ class Problem(abc.ABC):
             if not pathlib.Path(path).is_file():
                 raise UserError(
                     f"no data for {self.name!r}: {path} is missing; generate it with "
-                    f"t2t-datagen --problem={self.base_name} --data_dir={data_dir}"
+                    f"t2t-datagen --problem={self.generated_by} --data_dir={data_dir}"
                 )
         return paths
 
@@ -261,6 +306,12 @@ class Problem(abc.ABC):
     def source(self, line: str) -> str:
         """Converts a raw input line to the form used in training."""
         return line.strip()
+
+    @property
+    def is_plain_text(self) -> bool:
+        """Whether text is changed in no way, except for dropping surrounding white space."""
+        kind = type(self)
+        return kind.source is Problem.source and kind.postprocess is Problem.postprocess
 
     @property
     def can_split_sources(self) -> bool:

@@ -102,7 +102,7 @@ class Text2TextProblem(Problem):
 
     @property
     def additional_reserved_tokens(self) -> Sequence[str]:
-        """Tokens that get the ids after EOS (SUBWORD)."""
+        """Tokens that get the ids after EOS (SUBWORD); control symbols (SentencePiece)."""
         return []
 
     @property
@@ -139,6 +139,15 @@ class Text2TextProblem(Problem):
     def encoding_settings(self) -> dict[str, Any]:
         """What changes the ids of a text, besides the vocabulary; the data's fingerprint has it."""
         return {"inputs_prefix": self.inputs_prefix, "targets_prefix": self.targets_prefix}
+
+    @property
+    def vocab_settings(self) -> dict[str, Any]:
+        """What changes the vocabulary built from a text; its fingerprint has it."""
+        return {
+            "additional_reserved_tokens": list(self.additional_reserved_tokens),
+            "max_subtoken_length": self.max_subtoken_length,
+            "max_samples_for_vocab": self.max_samples_for_vocab,
+        }
 
     # ---- vocabulary
 
@@ -178,7 +187,7 @@ class Text2TextProblem(Problem):
         if not path.is_file():
             raise UserError(
                 f"no vocabulary for {self.name!r}: {path} is missing; generate it with "
-                f"t2t-datagen --problem={self.base_name} --data_dir={path.parent}"
+                f"t2t-datagen --problem={self.generated_by} --data_dir={path.parent}"
                 if self.vocab_type != VocabType.TOKEN
                 else f"no vocabulary for {self.name!r}: put your tokens, one per line, into {path}"
             )
@@ -228,6 +237,11 @@ class Text2TextProblem(Problem):
         return self.source_files(tmp_dir, DatasetSplit.TRAIN)
 
     # ---- files
+
+    @property
+    def members(self) -> "tuple[Text2TextProblem, ...]":
+        """The problems that this one is made of: itself, in general."""
+        return (self,)
 
     def check(self) -> None:
         """Checks the values of the members, before anything is generated."""

@@ -1,6 +1,7 @@
 """The jobs of `t2t-decoder`: decode or score a file, typed lines, or a split of the data."""
 
 import contextlib
+import dataclasses
 import importlib
 import io
 import itertools
@@ -50,6 +51,7 @@ from t2t_lite.metrics.by_name import (
     score_by_metrics,
     split_metrics,
 )
+from t2t_lite.metrics.parts import Part, parts_of, without_split
 from t2t_lite.progress import progress
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -416,7 +418,7 @@ def _decode_split(
     decoder: Decoder, trained: Sequence[TrainedModel], config: DecoderConfig, began: float
 ) -> None:
     """Decodes the chosen split and prints the score; writes files if any is named."""
-    from t2t_lite.decoding.dataset_decoding import read_examples  # loads TensorFlow
+    from t2t_lite.decoding.dataset_decoding import part_reports, read_parts  # load TensorFlow
 
     run = trained[0].run
     if not run.problem.has_inputs:
@@ -428,14 +430,14 @@ def _decode_split(
     split = split_to_decode(config.dataset_split, config.eval_use_test_set)
     paths = run.problem.existing_filepaths(data_dir, split)
     run.refuse_other_vocabulary(data_dir)
-    metrics = _metrics(config, decoder)
-    name = f"{split} example"
-    sources, references = read_examples(decoder, paths, name)
-    texts = [source.text for source in sources]
+    parts = _scored_parts(run.problem, split, config)
+    examples = read_parts(decoder, parts, data_dir, split)
+    sources = [source for part in examples for source in part.sources]
+    references = [text for part in examples for text in part.references]
 
     def records(start: ResumePoint = FROM_START) -> Iterator[BatchRecord]:
         recorder = _Recorder(output_formatter(config.output_format, decoder.hparams), began)
-        batches = decoder.decode_batches(sources, name, start.known)
+        batches = decoder.decode_batches(sources, f"{split} example", start.known)
         with progress("decoding", len(sources) - start.lines, "sentences") as advance:
             yield from recorder.records(batches, sources, advance)
         recorder.log_speed()
@@ -443,6 +445,7 @@ def _decode_split(
     if config.decode_to_file:
         path = _results_name(config.decode_to_file, run, decoder.hparams)
         stem = path.removesuffix("decodes")
+        texts = [source.text for source in sources]
         text_files = {f"{stem}inputs": texts, f"{stem}targets": references}
         _refuse_overwriting([path, *text_files], paths, trained)
         origin = _origin(paths, decoder, trained, config)
@@ -456,7 +459,21 @@ def _decode_split(
         log.info("wrote %s", path)
     else:
         written = lines_in_order(records())
-    _print_scores(metrics, [line.output for line in written], references, texts)
+    for line in part_reports(examples, [line.output for line in written]):
+        print(line)
+
+
+def _scored_parts(problem: Problem, split: str, config: DecoderConfig) -> list[Part]:
+    """Returns what is scored on its own, each by checked metrics: --metrics, or else its own."""
+    given = split_metrics(config.metrics)
+    found = []
+    for part in parts_of(problem, split, given):
+        names = given or output_metrics(part.metrics)
+        check_metrics(names)
+        found.append(dataclasses.replace(part, metrics=names))
+    for name in without_split(problem, split):
+        log.info("%s has no %s split and is left out", name, split)
+    return found
 
 
 def _metrics(config: DecoderConfig, decoder: Decoder) -> Sequence[str]:

@@ -24,7 +24,7 @@ from t2t_lite import files
 from t2t_lite.decoding.ctranslate2_model import Tokens, convert
 from t2t_lite.errors import UsageError, UserError, quoted
 from t2t_lite.export.folder import new_folder, origin
-from t2t_lite.export.pieces import language_token, sentencepiece_files, tokens_of
+from t2t_lite.export.pieces import language_tokens, sentencepiece_files, tokens_of
 from t2t_lite.models.finite_weights import require_finite_weights
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -36,7 +36,6 @@ log = logging.getLogger(__name__)
 ARGOS = "argos"
 
 _CODE = re.compile("[A-Za-z][A-Za-z0-9-]*")  # of a language: it is part of the name of a folder
-_NAMED_PAIR = re.compile(r"translate_([a-z]{2})([a-z]{2})_")
 
 _README = """\
 # {from_code} to {to_code}, for Argos Translate
@@ -87,13 +86,19 @@ def export(
     encoders = speaking(run.encoders, search.languages)
     for encoder in encoders.values():
         encoder.start_ids()
+    starts = language_tokens(encoders["inputs"])
+    if len(starts) > 1:
+        raise UsageError(
+            f"target_language={search.target_language}: Argos Translate puts one token before a "
+            "source: name the language without a tag"
+        )
     text = _text_of(run, encoders)
     with new_folder(export_dir, ARGOS) as version, files.whole_folder(version) as folder:
         model, step, checkpoint = run.load_model(checkpoint)
         require_finite_weights(model, checkpoint)
         tokens, prefix = _tokens(encoders, text)
         spec = convert(model, tokens, quantization)
-        if start := language_token(encoders["inputs"]):
+        for start in starts:
             spec.config.add_source_bos, spec.config.bos_token = True, start
         name = "translate-{}_{}-{}".format(*languages, version.name)
         readme = _README.format(
@@ -115,15 +120,12 @@ def export(
 
 
 def languages_of(run: RunFolder, from_code: str, to_code: str) -> tuple[str, str]:
-    """Returns the codes of source and target: those given, else those in the problem's name.
+    """Returns the codes of source and target: those given, else the problem's.
 
     Raises:
         UsageError: one is missing, or is not a code.
     """
-    pair = _NAMED_PAIR.match(run.problem.name)
-    named = pair.groups() if pair else ("", "")
-    if run.problem.name.endswith("_rev"):
-        named = named[::-1]
+    named = run.problem.source_language, run.problem.target_language
     codes = from_code or named[0], to_code or named[1]
     for flag, code in zip(("from_code", "to_code"), codes, strict=True):
         if not code:
@@ -197,9 +199,10 @@ def _tokens(encoders: Mapping[str, TextEncoder], text: bytes) -> tuple[Tokens, s
     """
     tokens = tokens_of(encoders)
     assert tokens is not None
-    language = language_token(encoders["targets"])
-    if not language:
+    languages = language_tokens(encoders["targets"])
+    if not languages:
         return tokens, ""
+    (language,) = languages
     model = sentencepiece.SentencePieceProcessor(model_proto=text)
     symbols = [model.id_to_piece(i) for i in range(len(model)) if model.is_control(i)]
     name = next((symbol for symbol in symbols if symbol != tokens.targets[EOS_ID]), "")

@@ -1,12 +1,14 @@
 """The README.md of an export for CTranslate2: an example, and how its outputs compare to ours."""
 
+import json
 from collections.abc import Mapping, Sequence
 
 from t2t_lite.decoding.ctranslate2_model import POSITIONS
-from t2t_lite.export.pieces import language_token, sentencepiece_files, tokens_of
+from t2t_lite.export.pieces import language_tokens, sentencepiece_files, tokens_of
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import SHRINKING, T2T_STOPS, DecodeHParams
-from t2t_lite.text.imported_encoder import TEXT, ImportedEncoder
+from t2t_lite.text.imported_encoder import ImportedEncoder
+from t2t_lite.text.language_tokens import TEXT, LanguageTokens
 from t2t_lite.text.text_encoder import SPACE, TextEncoder
 
 _README = """\
@@ -144,7 +146,7 @@ def readme(
 def _example(run: RunFolder, encoders: Mapping[str, TextEncoder], search: str) -> str:
     if not tokens_of(encoders):
         return _USE_IDS.format(problem=run.problem.name, search=search)
-    start, prefix = (language_token(encoders[side]) for side in ("inputs", "targets"))
+    start, prefix = (language_tokens(encoders[side]) for side in ("inputs", "targets"))
     source, target = sentencepiece_files(run)
     inputs = encoders["inputs"]
     is_imported = isinstance(inputs, ImportedEncoder)
@@ -152,8 +154,8 @@ def _example(run: RunFolder, encoders: Mapping[str, TextEncoder], search: str) -
     return (_USE_WORDS if has_words else _USE_PIECES).format(
         source=source,
         target=target,
-        start=f'["{start}"] + ' if start else "",
-        search=f'{search}, target_prefix=[["{prefix}"]]' if prefix else search,
+        start=f"{json.dumps(start)} + " if start else "",
+        search=f"{search}, target_prefix=[{json.dumps(prefix)}]" if prefix else search,
         rest="[1:]" if prefix else "",
         # The table may have pieces of which the SentencePiece model knows nothing.
         plain=f'.replace("{SPACE}", " ").strip()' if is_imported else "",
@@ -170,13 +172,13 @@ def _limit(search: DecodeHParams) -> str:
 
 def _languages(encoders: Mapping[str, TextEncoder]) -> str:
     inputs, targets = encoders["inputs"], encoders["targets"]
-    if not language_token(inputs):
+    if not language_tokens(inputs):
         return ""
-    assert isinstance(inputs, ImportedEncoder)
+    assert isinstance(inputs, LanguageTokens)
     return _LANGUAGES.format(
         of="its text" if inputs.language_of == TEXT else "the translation",
-        prefix=_PREFIX if language_token(targets) else "",
-        tokens=_listed([inputs.tokens[id_] for id_ in inputs.languages.values()]),
+        prefix=_PREFIX if language_tokens(targets) else "",
+        tokens=_listed([inputs.symbol(id_) for id_ in inputs.languages.values()]),
     )
 
 

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 import tensorflow as tf
 
-from t2t_lite.data.problem import Problem
-from t2t_lite.text.imported_encoder import TRANSLATION, ImportedEncoder
+from t2t_lite.text.imported_encoder import ImportedEncoder
+from t2t_lite.text.language_tokens import TRANSLATION, LanguageTokens
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
 from t2t_lite.text.text_encoder import (
     RESERVED_TOKENS,
@@ -23,7 +23,7 @@ _REPLACEMENT = 0xFFFD  # replaces bytes that are not UTF-8, as in Python
 # RE2's white space is only ASCII's.
 _SPACE = "".join(re.escape(c) for c in map(chr, range(sys.maxunicode + 1)) if c.isspace())
 _SPACE_AROUND = rf"\A[{_SPACE}]+|[{_SPACE}]+\z"
-_NAMED_LANGUAGE = rf"\A>>([^{_SPACE}<>]+)<<"
+_NAMED_LANGUAGE = rf"\A>>([^{_SPACE}<>]+)<<[{_SPACE}]*"
 
 
 class GraphTokenizer(Protocol):
@@ -70,7 +70,7 @@ class _Labels:
 
 
 class _Pieces(tf.Module):
-    """`ImportedEncoder` in a graph."""
+    """`ImportedEncoder` in a graph, without languages."""
 
     def __init__(self, encoder: ImportedEncoder) -> None:
         super().__init__()
@@ -80,38 +80,15 @@ class _Pieces(tf.Module):
 
             self._model = tensorflow_text.SentencepieceTokenizer(encoder.model, out_type=tf.string)
         self._ids = _table(encoder.text_ids, encoder.unknown_id)
-        self._languages = _table({"": -1, **encoder.languages}, -1)  # a table cannot be empty
         self._shown = tf.constant(encoder.shown)
         self._skipped = tf.constant([encoder.unknown_id, *encoder.special_ids])
-        self._has_languages = bool(encoder.languages)
-        self._default = encoder.languages.get(encoder.language, -1)
-        self._is_named = encoder.language_of == TRANSLATION
 
     def tokenize(self, lines: tf.Tensor) -> tf.RaggedTensor:
-        starts, texts = self._split_off_languages(lines)
         if self._model is None:
-            words = tf.strings.split(tf.strings.regex_replace(texts, f"[{_SPACE}]+", " "))
+            words = tf.strings.split(tf.strings.regex_replace(lines, f"[{_SPACE}]+", " "))
         else:
-            words = self._model.tokenize(texts)
-        ids = words.with_flat_values(self._ids.lookup(words.flat_values))
-        if not self._has_languages:
-            return ids
-        is_text = ids.row_lengths() > 0
-        message = "a line names no language that the model knows, and there is no default"
-        tf.debugging.assert_equal(tf.reduce_any(is_text & (starts < 0)), False, message)
-        first = tf.RaggedTensor.from_row_lengths(
-            tf.boolean_mask(starts, is_text), tf.cast(is_text, tf.int64)
-        )
-        return tf.concat([first, ids], axis=1)
-
-    def _split_off_languages(self, lines: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the ids of the languages [N] and the texts [N] of lines; -1: an unknown one."""
-        starts = tf.fill(tf.shape(lines), self._default)
-        if not (self._has_languages and self._is_named):
-            return starts, lines
-        texts = tf.strings.regex_replace(lines, _NAMED_LANGUAGE, "", replace_global=False)
-        codes = tf.strings.regex_replace(lines, rf"(?s){_NAMED_LANGUAGE}.*\z", r"\1")
-        return tf.where(texts != lines, self._languages.lookup(codes), starts), texts
+            words = self._model.tokenize(lines)
+        return words.with_flat_values(self._ids.lookup(words.flat_values))
 
     def detokenize(self, ids: tf.RaggedTensor) -> tf.Tensor:
         is_shown = tf.reduce_all(ids.flat_values[:, None] != self._skipped, axis=1)
@@ -124,6 +101,47 @@ class _Pieces(tf.Module):
         return tf.strings.regex_replace(texts, _SPACE_AROUND, "")
 
 
+class _Spoken(tf.Module):
+    """The languages of a `LanguageTokens` in a graph.
+
+    Args:
+        encoder: knows the languages.
+        text: the same encoder in a graph, without languages.
+    """
+
+    def __init__(self, encoder: LanguageTokens, text: GraphTokenizer) -> None:
+        super().__init__()
+        self._text = text
+        codes = list(encoder.starts)
+        self._languages = _table({code: number for number, code in enumerate(codes)}, -1)
+        self._default = codes.index(encoder.language) if encoder.language else -1
+        self._starts = tf.ragged.constant([*encoder.starts.values()], tf.int32)
+        self._is_named = encoder.language_of == TRANSLATION
+
+    def tokenize(self, lines: tf.Tensor) -> tf.RaggedTensor:
+        languages, texts = self._split_off_languages(lines)
+        ids = self._text.tokenize(texts)
+        is_text = ids.row_lengths() > 0
+        message = "a line names no language that the model knows, and there is no default"
+        tf.debugging.assert_equal(tf.reduce_any(is_text & (languages < 0)), False, message)
+        starts = tf.gather(self._starts, tf.maximum(languages, 0))  # [N, (ids)]
+        is_kept = starts.with_flat_values(tf.repeat(is_text, starts.row_lengths()))
+        starts = tf.ragged.boolean_mask(starts, is_kept)
+        return tf.concat([starts, ids], axis=1)
+
+    def _split_off_languages(self, lines: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the languages' numbers [N] and the texts [N] of lines; -1: an unknown one."""
+        languages = tf.fill(tf.shape(lines), self._default)
+        if not self._is_named:
+            return languages, lines
+        texts = tf.strings.regex_replace(lines, _NAMED_LANGUAGE, "", replace_global=False)
+        codes = tf.strings.regex_replace(lines, rf"(?s){_NAMED_LANGUAGE}.*\z", r"\1")
+        return tf.where(texts != lines, self._languages.lookup(codes), languages), texts
+
+    def detokenize(self, ids: tf.RaggedTensor) -> tf.Tensor:
+        return self._text.detokenize(ids)
+
+
 def _table(ids: Mapping[str, int], default: int) -> tf.lookup.StaticHashTable:
     keys, values = tf.constant(list(ids), tf.string), tf.constant(list(ids.values()), tf.int32)
     return tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(keys, values), default)
@@ -132,19 +150,18 @@ def _table(ids: Mapping[str, int], default: int) -> tf.lookup.StaticHashTable:
 def graph_tokenizer(encoder: TextEncoder) -> GraphTokenizer | None:
     """Returns the equivalent of `encoder` in a graph; None if TensorFlow has no such operation."""
     if isinstance(encoder, ImportedEncoder):
-        return _Pieces(encoder)
-    if isinstance(encoder, SentencePieceEncoder):
-        tokenizer: Any = encoder.graph_tokenizer()
-        return tokenizer
-    if isinstance(encoder, ClassLabelEncoder):
-        return _Labels(encoder)
-    return _Bytes() if isinstance(encoder, ByteTextEncoder) else None
-
-
-def is_plain_text(problem: Problem) -> bool:
-    """Whether the problem changes text in no way, except for dropping surrounding white space."""
-    kind = type(problem)
-    return kind.source is Problem.source and kind.postprocess is Problem.postprocess
+        text: GraphTokenizer = _Pieces(encoder)
+    elif isinstance(encoder, SentencePieceEncoder):
+        text = encoder.graph_tokenizer()
+    elif isinstance(encoder, ClassLabelEncoder):
+        text = _Labels(encoder)
+    elif isinstance(encoder, ByteTextEncoder):
+        text = _Bytes()
+    else:
+        return None
+    if isinstance(encoder, LanguageTokens) and encoder.languages:
+        return _Spoken(encoder, text)
+    return text
 
 
 def valid_text(lines: tf.Tensor) -> tf.Tensor:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from t2t_lite.decoding.ctranslate2_model import Tokens
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.text.imported_encoder import ImportedEncoder
+from t2t_lite.text.language_tokens import LanguageTokens
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
 from t2t_lite.text.text_encoder import TextEncoder
 
@@ -25,12 +26,11 @@ def sentencepiece_files(run: RunFolder) -> tuple[str, str]:
     return names[0], names[-1]
 
 
-def language_token(encoder: TextEncoder) -> str:
-    """Returns the token with which texts begin; "" if there is none.
+def language_tokens(encoder: TextEncoder) -> list[str]:
+    """Returns the tokens with which texts begin; none if they do not.
 
-    If the encoder has no language yet, it is that of the first.
+    If the encoder has no language yet, they are those of the first.
     """
-    if not isinstance(encoder, ImportedEncoder) or not encoder.languages:
-        return ""
-    language = encoder.language or min(encoder.languages)
-    return encoder.tokens[encoder.languages[language]]
+    if not isinstance(encoder, LanguageTokens) or not encoder.languages:
+        return []
+    return [encoder.symbol(i) for i in encoder.starts[encoder.language or min(encoder.starts)]]

@@ -18,7 +18,6 @@ from t2t_lite.export.folder import new_folders, origin, write_companions
 from t2t_lite.export.graph_text import (
     GraphTokenizer,
     graph_tokenizer,
-    is_plain_text,
     one_line,
     source_text,
 )
@@ -289,7 +288,7 @@ def _modules(run: RunFolder, model: Seq2Seq, hparams: DecodeHParams) -> dict[str
     ids = IdsModule(model, make_search(model, encoders, hparams), hparams, start)
     read = "inputs" if model.takes_inputs else "targets"  # a language model reads prompts
     inputs, targets = (graph_tokenizer(encoders[name]) for name in (read, "targets"))
-    if inputs and targets and is_plain_text(run.problem):
+    if inputs and targets and run.problem.is_plain_text:
         return {IDS: ids, TRANSLATE: TranslateModule(ids, inputs, targets)}
     log.warning(
         "%s: TensorFlow has no operations for the text of this problem; exporting only %r, from "

@@ -22,6 +22,7 @@ def vocabulary_to_extend(problem: Text2TextProblem, options: DatagenOptions) -> 
     """
     if not options.extend_vocab:
         return None
+    problem = _owner(problem)
     if (other := problem.use_vocab_from_other_problem) is not None:
         raise _refused(f"{problem.name} has the vocabulary of {other.name}: extend that")
     if problem.vocab_type not in _TYPES or len(problem.vocab_files()) != 1:
@@ -49,7 +50,7 @@ def extend_vocabulary(
         UsageError: as in `vocabulary_to_extend`.
         DataError: the vocabulary to extend is damaged, or there is no text.
     """
-    source = vocabulary_to_extend(problem, options)
+    source, problem = vocabulary_to_extend(problem, options), _owner(problem)
     path = pathlib.Path(data_dir) / problem.vocab_filename
     if source is None or path.is_file():
         return
@@ -65,7 +66,16 @@ def extend_vocabulary(
         raise DataError(f"cannot build {path}: the training text is empty")
     log.info("building the vocabulary %s from %s", path, source)
     text = itertools.chain([first], lines)
-    vocabulary_extension.extend(path, source, text, problem.approx_vocab_size)
+    symbols = problem.additional_reserved_tokens
+    vocabulary_extension.extend(path, source, text, problem.approx_vocab_size, symbols)
+
+
+def _owner(problem: Text2TextProblem) -> Text2TextProblem:
+    """Returns the problem that the vocabulary is built for: the mixture of a member."""
+    other = problem.use_vocab_from_other_problem
+    if other is not None and other.base_name == problem.generated_by:
+        return other
+    return problem
 
 
 def _named(path: pathlib.Path) -> pathlib.Path:

@@ -355,7 +355,12 @@ def vocabulary_faults(path: pathlib.Path, text_is_nfc: bool) -> Iterator[str]:
 
 def of_data(problem: Problem, data_dir: str) -> list[str]:
     """Returns the findings that data generation has left beside the data."""
-    return [line for found in _read(_path(problem, data_dir)).values() for line in found]
+    return [
+        line
+        for member in problem.members
+        for found in _read(_path(member, data_dir)).values()
+        for line in found
+    ]
 
 
 def _path(problem: Problem, data_dir: str) -> pathlib.Path:

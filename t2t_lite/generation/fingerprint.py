@@ -108,18 +108,13 @@ def guard_vocabulary(
     if not names or (is_given and not sources):
         return  # there is no vocabulary, or the user supplies it
     extended = vocabulary_to_extend(problem, options)
-    settings = {
-        "additional_reserved_tokens": list(problem.additional_reserved_tokens),
-        "max_subtoken_length": problem.max_subtoken_length,
-        "max_samples_for_vocab": problem.max_samples_for_vocab,
-        "extend_vocab": files.digest(extended) if extended else "",
-    }
+    extension = {"extend_vocab": files.digest(extended) if extended else ""}
     part = _Part(
         name="vocabulary",
         patterns=names,
         is_complete=is_complete,
         sources=sources,
-        options=_options(problem, options) | settings,
+        options=_options(problem, options) | problem.vocab_settings | extension,
         dependents=[f"{problem.dataset_filename()}-*"],
         takes_incomplete=True,  # the user may supply one of two vocabularies
     )
@@ -197,6 +192,13 @@ def training_digest(problem: Problem, data_dir: str) -> str:
 
     It changes only if they do: it ignores the times of their sources and the other splits.
     """
+    digests = [_training_digest(member, data_dir) for member in problem.members]
+    if len(digests) == 1 or not any(digests):
+        return digests[0]
+    return hashlib.sha256("\n".join(digests).encode()).hexdigest()
+
+
+def _training_digest(problem: Problem, data_dir: str) -> str:
     entries = _read(_path(problem.dataset_filename(), data_dir))
     entry = entries.get(SPLIT_FILE_NAMES[DatasetSplit.TRAIN]) or entries.get(ALL_SPLITS)
     if entry is None:

@@ -94,8 +94,10 @@ def generate_from_samples(
     """Does what `generate_data` does for a class that does not override `write_files`."""
     problem.check()
     with exclusive(problem, data_dir):
-        prepare(problem, data_dir, tmp_dir, options)
-        write_records(problem, data_dir, tmp_dir, options)
+        for member in problem.members:
+            prepare(member, data_dir, tmp_dir, options)
+        for member in problem.members:
+            write_records(member, data_dir, tmp_dir, options)
 
 
 @contextlib.contextmanager
@@ -185,6 +187,11 @@ def check_alignments(problem: Text2TextProblem, options: DatagenOptions) -> None
         raise UsageError(
             f"--alignments: {problem.base_name!r} has no pairs of texts that translate each other "
             "word by word: leave it out"
+        )
+    if not options.makes_alignments and problem.generated_by != problem.base_name:
+        raise UsageError(
+            f"--alignments: {problem.generated_by!r} has several problems, of which a file of "
+            f"alignments cannot be: use --alignments={MADE_HERE}"
         )
     if not options.makes_alignments and (problem.inputs_prefix or problem.targets_prefix):
         raise UsageError(

@@ -57,10 +57,22 @@ def report(
         options: how the data would be generated.
         hparams: determine the batches of training; None: omit them.
     """
-    if isinstance(problem, Text2TextProblem):
-        check_cleaning(problem, options)
+    for member in problem.members:
+        if isinstance(member, Text2TextProblem):
+            check_cleaning(member, options)
     if hparams is not None:
         BatchingScheme.from_hparams(hparams, training=True)  # raise its errors before the work
+    for member in problem.members:
+        yield from _report(member, data_dir, tmp_dir, options, hparams)
+
+
+def _report(
+    problem: Problem,
+    data_dir: str,
+    tmp_dir: str,
+    options: DatagenOptions,
+    hparams: BasicHParams | None,
+) -> Iterator[str]:
     if record_text.is_needed(problem):
         with record_text.folder(problem, data_dir, tmp_dir, options) as folder:
             yield from _report_on_records(problem, folder, tmp_dir, hparams)
@@ -81,7 +93,7 @@ def _report_on_text(
     if missing:
         yield (
             f"{missing[0]} is missing: tokens, unknown characters, vocabulary coverage and batches "
-            f"are omitted; run t2t-datagen --problem={problem.base_name} first\n"
+            f"are omitted; run t2t-datagen --problem={problem.generated_by} first\n"
         )
     findings = Findings(problem, data_dir, tmp_dir, encoders)
     groups = file_groups(problem, data_dir, tmp_dir)

@@ -10,7 +10,7 @@ from typing import Any
 from t2t_lite.errors import DataError, UserError
 from t2t_lite.imports import safe_files
 from t2t_lite.imports.open_model import Side, language_labels, pieces_by_id, spm_pieces
-from t2t_lite.text.imported_encoder import TEXT, TRANSLATION
+from t2t_lite.text.language_tokens import TEXT, TRANSLATION
 from t2t_lite.text.sentencepiece_encoder import merging_model
 
 log = logging.getLogger(__name__)

@@ -32,7 +32,7 @@ from t2t_lite.imports.weights import (
     transformer_parts,
 )
 from t2t_lite.search.decode_hparams import DecodeHParams
-from t2t_lite.text.imported_encoder import TRANSLATION
+from t2t_lite.text.language_tokens import TRANSLATION
 from t2t_lite.text.text_encoder import SPACE
 
 log = logging.getLogger(__name__)

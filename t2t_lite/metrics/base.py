@@ -35,6 +35,7 @@ class Segment(NamedTuple):
     output: str  # one line; empty if there is no output
     reference: str
     repairs: int = 0  # changes that made the output well-formed
+    language: str = ""  # the code of the reference's; empty if unknown
 
 
 class Needs(enum.Enum):

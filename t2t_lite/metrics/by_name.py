@@ -31,6 +31,7 @@ def score_outputs(
     outputs: Sequence["Output"],
     references: Sequence[str],
     sources: Sequence[str] | None = None,
+    language: str = "",
 ) -> Score:
     """Scores outputs against one reference each.
 
@@ -39,6 +40,7 @@ def score_outputs(
         outputs: from `Problem.postprocess`; an empty text is a missing output.
         references: the reference texts, in the same order.
         sources: the source texts; None if unknown.
+        language: the code of the references' language; "": unknown.
 
     Raises:
         UsageError: the metric is unknown, or needs sources and there are none.
@@ -55,7 +57,7 @@ def score_outputs(
     texts = sources if sources is not None else [""] * count
     return found.evaluate(
         [
-            Segment(source, output.text, reference, output.repairs)
+            Segment(source, output.text, reference, output.repairs, language)
             for source, output, reference in zip(texts, outputs, references, strict=True)
         ]
     )
@@ -66,9 +68,11 @@ def score_by_metrics(
     outputs: Sequence["Output"],
     references: Sequence[str],
     sources: Sequence[str] | None = None,
+    language: str = "",
 ) -> dict[str, Score]:
     """Scores outputs by several metrics; returns the scores by metric name."""
-    return {name: score_outputs(name, outputs, references, sources) for name in metrics}
+    given = outputs, references, sources, language
+    return {name: score_outputs(name, *given) for name in metrics}
 
 
 def output_metric(name: str) -> OutputMetric:

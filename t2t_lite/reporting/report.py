@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from t2t_lite import extras, files
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.metrics.by_name import find_metric
+from t2t_lite.metrics.parts import labels_in, split_field
 from t2t_lite.progress import duration
 from t2t_lite.reporting import pages
 from t2t_lite.reporting.line_plot import Curve, colour, dashes, line_plot
@@ -74,12 +75,19 @@ def _series(runs: Sequence[RunHistory]) -> list[Series]:
     """Returns the series on the page: loss, the metrics of the evaluations, and the rest."""
     evaluations = [record for run in runs for record in run.records if record["kind"] == "eval"]
     fields = dict.fromkeys(field for record in evaluations for field in record)
-    scores = [
-        Series("eval", metric.name, metric.title, min if metric.lower_is_better else max)
-        for metric in filter(None, map(find_metric, fields))
-        if metric.in_report
-    ]
+    labels = labels_in(fields)
+    scores = filter(None, (_score(field, labels) for field in fields))
     return [_TRAINING_LOSS, *scores, *_OTHER_TRAINING]
+
+
+def _score(field: str, labels: Sequence[str]) -> Series | None:
+    """Returns the series of a metric's value; None if the field is none, or not of the report."""
+    name, label = split_field(field, labels)
+    metric = find_metric(name)
+    if metric is None or not metric.in_report:
+        return None
+    title = f"{label}: {metric.title}" if label else metric.title
+    return Series("eval", field, title, min if metric.lower_is_better else max)
 
 
 def write_report(folders: Sequence[str], output: str) -> str:

@@ -11,12 +11,13 @@ import math
 import os
 import pathlib
 import shutil
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from t2t_lite import files
+from t2t_lite.data.problem import DatasetSplit, Problem
 from t2t_lite.errors import UsageError, UserError, did_you_mean
-from t2t_lite.metrics.by_name import evaluation_values
+from t2t_lite.metrics.parts import known_values, parts_of
 from t2t_lite.runs.checkpoint_files import CHECKPOINT_INDEX, CHECKPOINT_NAME, is_whole
 from t2t_lite.runs.metrics_jsonl import METRICS, read_records
 
@@ -39,16 +40,16 @@ class Criterion:
     minimize: bool
 
     @classmethod
-    def named(cls, name: str, metrics: Sequence[str], minimize: bool | None = None) -> "Criterion":
+    def named(cls, name: str, problem: Problem, minimize: bool | None = None) -> "Criterion":
         """Returns the criterion of a name.
 
         Args:
             name: a field of evaluation records in metrics.jsonl; empty: the first metric.
-            metrics: `Problem.metrics`.
+            problem: what is evaluated.
             minimize: whether lower is better; None: as registered for its metric.
         """
-        known = evaluation_values(metrics)
-        name = name or metrics[0]
+        known = known_values(parts_of(problem, DatasetSplit.EVAL))
+        name = name or problem.metrics[0]
         if name not in known:
             raise UsageError(
                 f"unknown metric {name!r}{did_you_mean(name, known)}; known are {', '.join(known)}"

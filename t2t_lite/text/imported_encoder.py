@@ -6,7 +6,6 @@ SentencePiece model that splits text into pieces; its own ids mean nothing here.
 that the text is split already: pieces are words between spaces.
 """
 
-import copy
 import functools
 import json
 import pathlib
@@ -19,10 +18,10 @@ import numpy as np
 import sentencepiece
 
 from t2t_lite import files, json_files
-from t2t_lite.errors import DataError, UsageError, UserError, question, quoted
-from t2t_lite.text import language_names
+from t2t_lite.errors import DataError, UserError, quoted
+from t2t_lite.text.language_tokens import TEXT, TRANSLATION, LanguageTokens
 from t2t_lite.text.sentencepiece_encoder import without_space_rules
-from t2t_lite.text.text_encoder import EOS_ID, SPACE, UNKNOWN_WORD, TextEncoder
+from t2t_lite.text.text_encoder import EOS_ID, SPACE, UNKNOWN_WORD
 
 _MODEL = ".spm"
 
@@ -31,16 +30,10 @@ _MODEL = ".spm"
 _MAX_PIECES = 2**21
 _MAX_BYTES = 2**27
 
-# What a language token may be of: of the text that it begins, or of that text's translation.
-TEXT, TRANSLATION = "text", "translation"
-
-# How a text names the language of its translation: ">>deu<< A cat.", as for OPUS-MT's models.
-_NAMED_LANGUAGE = re.compile(r">>([^\s<>]+)<<")
-
 _BYTE = re.compile("<0x[0-9A-F]{2}>")  # the piece of a byte
 
 
-class ImportedEncoder(TextEncoder):
+class ImportedEncoder(LanguageTokens):
     """Encodes with the vocabulary of an imported model.
 
     A piece that is not in the table gets the id of unknown ones. In a model of several languages,
@@ -52,11 +45,6 @@ class ImportedEncoder(TextEncoder):
     Raises:
         UserError: a file does not exist.
         DataError: a file is damaged.
-
-    Attributes:
-        languages: the ids of the language tokens, by code; none if the text has no such token.
-        language_of: `TEXT` or `TRANSLATION`: what the token tells the language of.
-        language: the code of the language; "" if there is none, or if texts must name it.
     """
 
     def __init__(self, path: pathlib.Path) -> None:
@@ -65,9 +53,9 @@ class ImportedEncoder(TextEncoder):
         self._pieces: list[str] = table["pieces"]
         self._unknown_id: int = table["unknown"]
         self._special = frozenset(table["special"])
-        self.languages: Mapping[str, int] = table["languages"]
-        self.language_of: str = table["language_of"]
-        self.language: str = table["language"]
+        self.languages = table["languages"]
+        self.language_of = table["language_of"]
+        self.language = table["language"]
         # In a text, the names of special pieces are words like any others.
         self._ids = {
             piece: id_
@@ -134,71 +122,6 @@ class ImportedEncoder(TextEncoder):
         """The SentencePiece model; empty if pieces are words."""
         return b"" if self._processor is None else self._processor.serialized_model_proto()
 
-    def start_ids(self) -> Sequence[int]:
-        """Returns the token of the language, if there are languages.
-
-        Raises:
-            DataError: none was chosen.
-        """
-        if not self.languages:
-            return []
-        if self.language:
-            return [self.languages[self.language]]
-        # The source's token may be of either language; a model with the first kind needs both.
-        is_own = self.language_of == TEXT
-        names = "source_language and target_language" if is_own else "target_language"
-        raise DataError(
-            f"the model has several languages and no default: set {names} (decode hparams, "
-            f"members of a problem, or flags of t2t-import); it knows {self._some()}"
-        )
-
-    def start_of(self, ids: Sequence[int]) -> Sequence[int]:
-        """Returns the token of a language with which ids begin, if they do."""
-        return [i for i in ids[:1] if i in self.languages.values()]
-
-    def in_language(self, code: str) -> "ImportedEncoder":
-        """Returns an encoder that begins texts with the token of a language.
-
-        Raises:
-            UsageError: the vocabulary does not know it.
-        """
-        if code not in self.languages:
-            raise UsageError(
-                f"unknown language {code!r}: the model knows {self._some() or 'only one'}"
-                + question(language_names.meant(code, self.languages))
-            )
-        other = copy.copy(self)
-        other.language = code
-        return other
-
-    def named_language(self, text: str) -> str:
-        """Returns the language that a text such as ">>deu<< A cat." names; "" if none."""
-        named = self._label(text)
-        return named[1] if named else ""
-
-    def encode(self, text: str) -> list[int]:
-        """Returns the ids of a line, after the token of the language; none for white space.
-
-        Raises:
-            DataError: the model has several languages, and none was chosen.
-        """
-        return self.encode_lines([text])[0]
-
-    def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
-        """Returns the ids of each line, as `encode` does, on one core."""
-        if not self.languages:
-            return self._split(lines)
-        starts, texts = [], []
-        for line in lines:
-            start, text = self._without_label(line)
-            starts.append(start)
-            texts.append(text)
-        encoded = self._split(texts)
-        return [
-            [*(start or self.start_ids()), *ids] if ids else []
-            for start, ids in zip(starts, encoded, strict=True)
-        ]
-
     def decode(self, ids: Sequence[int]) -> str:
         """Returns the text; skips pad, EOS, special and unknown pieces."""
         return self._joined([i for i in self._text_ids(ids) if i != self._unknown_id])
@@ -211,7 +134,7 @@ class ImportedEncoder(TextEncoder):
         """Returns the words, or the characters of subwords, that have no id."""
         if self._processor is None:
             return [word for word in text.split() if word not in self._ids]
-        if self._unknown_id not in self._split([text])[0]:
+        if self._unknown_id not in self.split([text])[0]:
             return []
         pieces = [p for p in self._processor.encode(text, out_type=str) if p not in self._ids]
         return [c for piece in pieces for c in piece if c != SPACE and c not in self._ids]
@@ -229,35 +152,7 @@ class ImportedEncoder(TextEncoder):
     def _text_ids(self, ids: Sequence[int]) -> list[int]:
         return [i for i in super()._text_ids(ids) if i not in self._special]
 
-    def _label(self, line: str) -> re.Match[str] | None:
-        """Returns the match of the language token that a line begins with."""
-        is_read = self.languages and self.language_of == TRANSLATION
-        return _NAMED_LANGUAGE.match(line) if is_read else None
-
-    def _without_label(self, line: str) -> tuple[list[int], str]:
-        """Returns the language token that a line begins with, as an id or as none; and its text.
-
-        Raises:
-            DataError: it names an unknown language.
-        """
-        named = self._label(line)
-        if named is None:
-            return [], line
-        code = named[1]
-        if code not in self.languages:
-            raise DataError(
-                f"{named[0]} at the start of the text names an unknown language: the model knows "
-                f"{self._some()}{question(language_names.meant(code, self.languages))}"
-            )
-        return [self.languages[code]], line[named.end() :]
-
-    def _some(self) -> str:
-        """Returns the codes of languages for a message; the first ones if there are many."""
-        codes = sorted(self.languages)
-        more = f" and {len(codes) - 12} more" if len(codes) > 12 else ""
-        return ", ".join(codes[:12]) + more
-
-    def _split(self, lines: Sequence[str]) -> list[list[int]]:
+    def split(self, lines: Sequence[str]) -> list[list[int]]:
         """Returns the ids of each line without language tokens."""
         get, unknown = self._ids.get, self._unknown_id
         if self._processor is None:

@@ -8,7 +8,7 @@ from t2t_lite.errors import UsageError
 from t2t_lite.text.text_encoder import TextEncoder
 
 if TYPE_CHECKING:
-    from t2t_lite.text.imported_encoder import ImportedEncoder
+    from t2t_lite.text.language_tokens import LanguageTokens
 
 
 class Languages(NamedTuple):
@@ -71,19 +71,19 @@ def choices(encoders: Mapping[str, TextEncoder]) -> dict[str, Choice]:
         encoders: of "inputs" and "targets".
     """
     return {
-        name: Choice(sorted(encoder.languages), encoder.language)
+        name: Choice(sorted(encoder.starts), encoder.language)
         for name, _, encoder in _with_languages(encoders)
     }
 
 
 def _with_languages(
     encoders: Mapping[str, TextEncoder],
-) -> Iterator[tuple[str, str, "ImportedEncoder"]]:
+) -> Iterator[tuple[str, str, "LanguageTokens"]]:
     """Yields whose language an encoder tells ("source" or "target"), its key, and the encoder."""
     # Here, since `--help` needs only `Languages`.
-    from t2t_lite.text.imported_encoder import TEXT, ImportedEncoder
+    from t2t_lite.text.language_tokens import TEXT, LanguageTokens
 
     for side, encoder in encoders.items():
-        if isinstance(encoder, ImportedEncoder) and encoder.languages:
+        if isinstance(encoder, LanguageTokens) and encoder.languages:
             is_source = (side == "inputs") == (encoder.language_of == TEXT)
             yield "source" if is_source else "target", side, encoder

@@ -153,6 +153,8 @@ class SentencePieceEncoder(TextEncoder):
             raise DataError(
                 f"{path} is not a SentencePiece model, or is damaged: copy or build it again"
             ) from None
+        ids = range(EOS_ID + 1, len(self._processor))
+        self._special = frozenset(filter(self._processor.is_control, ids))
         self._known: set[str] = set()  # characters already found to have pieces
         self._first_words = WordCache(self._processor.encode, _CACHED_WORDS)
         self._other_words = WordCache(self._encode_after_space, _CACHED_WORDS)
@@ -176,6 +178,11 @@ class SentencePieceEncoder(TextEncoder):
     def unknown_id(self) -> int:
         """The id of the piece for what has none; as bytes spell all characters, no text has it."""
         return _UNKNOWN_ID
+
+    @property
+    def special_ids(self) -> frozenset[int]:
+        """The ids of control symbols beyond EOS, such as languages."""
+        return self._special
 
     def symbol(self, id_: int) -> str:
         """Returns a piece: unlike its text, it says whether a word begins with it."""
@@ -322,7 +329,13 @@ def without_space_rules(model: bytes) -> bytes:
     return changed.SerializeToString(deterministic=True)
 
 
-def train(model_type: str, path: pathlib.Path, lines: Iterable[str], vocab_size: int) -> None:
+def train(
+    model_type: str,
+    path: pathlib.Path,
+    lines: Iterable[str],
+    vocab_size: int,
+    control_symbols: Sequence[str] = (),
+) -> None:
     """Trains a model and writes it atomically; the same lines give the same bytes.
 
     If the text has too few distinct pieces, the vocabulary is smaller and a warning is logged. The
@@ -333,24 +346,31 @@ def train(model_type: str, path: pathlib.Path, lines: Iterable[str], vocab_size:
         path: the model file to write.
         lines: the text.
         vocab_size: number of ids, with pad, EOS and unknown.
+        control_symbols: pieces with the ids after these, which no text has.
 
     Raises:
         DataError: `vocab_size` is too small for the bytes and the characters of the text.
         Exception: whatever `lines` raises.
     """
-    model = trained_model(model_type, lines, vocab_size, str(path))
+    model = trained_model(model_type, lines, vocab_size, str(path), control_symbols)
     if (size := len(pieces_of(model))) < vocab_size:
         log.warning("%s: the text yields %d ids, not %d", path, size, vocab_size)
     with files.whole_file(path) as temporary:
         temporary.write_bytes(model)
 
 
-def trained_model(model_type: str, lines: Iterable[str], vocab_size: int, name: str) -> bytes:
+def trained_model(
+    model_type: str,
+    lines: Iterable[str],
+    vocab_size: int,
+    name: str,
+    control_symbols: Sequence[str] = (),
+) -> bytes:
     """Returns what `train` writes; arguments as there, and the name of the file for errors."""
     failures: list[BaseException] = []
     try:
         text = _trainable(lines, failures)
-        model = _Model.FromString(_train(model_type, text, vocab_size))
+        model = _Model.FromString(_train(model_type, text, vocab_size, control_symbols))
     except RuntimeError as error:
         if failures:
             raise failures[0] from None
@@ -381,7 +401,9 @@ def _trainable(lines: Iterable[str], failures: list[BaseException]) -> Iterator[
         raise
 
 
-def _train(model_type: str, lines: Iterable[str], vocab_size: int) -> bytes:
+def _train(
+    model_type: str, lines: Iterable[str], vocab_size: int, control_symbols: Sequence[str]
+) -> bytes:
     written = io.BytesIO()
     with tempfile.TemporaryDirectory() as folder:
         rules, inverse_rules = pathlib.Path(folder, "rules"), pathlib.Path(folder, "inverse_rules")
@@ -397,6 +419,7 @@ def _train(model_type: str, lines: Iterable[str], vocab_size: int) -> bytes:
             eos_id=EOS_ID,
             unk_id=_UNKNOWN_ID,
             bos_id=-1,
+            control_symbols=list(control_symbols),
             byte_fallback=True,
             required_chars=SPACE,  # too rare to be covered in Chinese; as bytes it stays U+2581
             normalization_rule_tsv=rules,

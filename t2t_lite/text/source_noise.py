@@ -83,7 +83,8 @@ class SourceNoise:
         for i, line in enumerate(lines):
             changed = self.line(line, numbers[ends[i] - counts[i] : ends[i]].tolist())
             if changed != line:
-                rows[i] = [*self.encoder.encode(changed), EOS_ID]
+                start = self.encoder.start_of(rows[i])
+                rows[i] = [*start, *self.encoder.encode_text(changed), EOS_ID]
         lengths = [len(row) for row in rows]
         return np.array([i for row in rows for i in row], np.int64), np.cumsum([0, *lengths])
 

@@ -103,6 +103,10 @@ class TextEncoder(abc.ABC):
         """Returns the ids of this kind with which the ids of a text begin."""
         return ()
 
+    def encode_text(self, text: str) -> list[int]:
+        """Returns the ids of a line without those of `start_ids`."""
+        return self.encode(text)
+
     def decode_reference(self, ids: Sequence[int]) -> str:
         """Returns the text as `decode` does, but with `UNKNOWN_WORD` for each `oov_id`."""
         if self.oov_id is None or self.oov_id not in ids:

@@ -67,7 +67,8 @@ def build(
         lines: the text; empty lines are ignored.
         approx_vocab_size: desired number of ids: approximate for SUBWORD, exact for SentencePiece
             unless the text is too small.
-        reserved_tokens: tokens that get the ids after EOS (SUBWORD).
+        reserved_tokens: tokens that get the ids after EOS (SUBWORD); control symbols, which no text
+            has (SentencePiece).
         max_subtoken_length: upper bound, exclusive, on the characters of a subtoken (SUBWORD).
 
     Raises:
@@ -92,7 +93,7 @@ def build(
     elif vocab_type in (VocabType.SENTENCEPIECE_BPE, VocabType.SENTENCEPIECE_UNIGRAM):
         from t2t_lite.text import sentencepiece_encoder
 
-        sentencepiece_encoder.train(vocab_type, path, text, approx_vocab_size)
+        sentencepiece_encoder.train(vocab_type, path, text, approx_vocab_size, reserved_tokens)
     elif vocab_type in (VocabType.CHARACTER, VocabType.TOKEN, VocabType.IMPORTED):
         raise UserError(f"a {vocab_type!r} vocabulary is not built from text")
     else:

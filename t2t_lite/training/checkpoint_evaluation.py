@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import logging
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -16,11 +16,13 @@ from t2t_lite.decoding.config import CTRANSLATE2, FLOAT32, TENSORFLOW
 from t2t_lite.decoding.dataset_decoding import decode_examples, read_examples
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.devices import on_device
+from t2t_lite.decoding.engine import Engine
 from t2t_lite.decoding.tensorflow_engine import TensorFlowEngine
 from t2t_lite.errors import UserError
 from t2t_lite.metrics.base import Score
 from t2t_lite.metrics.bootstrap import BootstrapResult, resample
 from t2t_lite.metrics.by_name import check_metrics, output_metric, output_metrics
+from t2t_lite.metrics.parts import Part, combined, parts_of, without_split
 from t2t_lite.models.copies import copy_weights, empty_copy
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs.run_folder import RunFolder
@@ -39,8 +41,9 @@ class CheckpointScores:
         step: number of updates before it.
         values: scores over all examples, named as in metrics.jsonl.
         resampled: its confidence interval, and comparison with the first checkpoint, by the first
-            output metric; None if that has only one value for all outputs.
-        other_resampled: the same by the other output metrics, by name.
+            output metric; None if that has only one value for all outputs, or for a mixture.
+        other_resampled: the same by the other output metrics, by name; for a mixture, by all
+            metrics of its members, named as their values.
     """
 
     checkpoint: str
@@ -67,23 +70,28 @@ def score_checkpoints(
         split: of `DatasetSplit`; what to evaluate on.
         data_dir: folder of the data; empty: each run's own.
         decode_hparams: changes to the problem's search settings.
-        metrics: names of registered metrics; none: those of the first run's problem.
+        metrics: names of registered metrics; none: those of the problem and of its members.
         engine: what decodes, and what CTranslate2 computes in: see `DecoderConfig`.
 
     Returns:
         The scores in the order of `checkpoints`, with paired bootstrap resampling of each against
-        the first.
+        the first. Those of a mixture are means over the members that have the split, and those of
+        each: see metrics/parts.py.
     """
     folders = [str(pathlib.Path(path).parent) for path in checkpoints]
-    metrics = metrics or RunFolder.open(folders[0]).problem.metrics
-    check_metrics(metrics)
+    problem = RunFolder.open(folders[0]).problem
+    wanted = {part.label: part.metrics for part in parts_of(problem, split, metrics)}
+    for names in wanted.values():
+        check_metrics(names)
+    for name in without_split(problem, split):
+        log.info("%s has no %s split and is left out", name, split)
     scorer = functools.cache(
         lambda folder: _Scorer(folder, strategy, data_dir, decode_hparams, engine)
     )
     scored = []
     for folder, path in zip(folders, checkpoints, strict=True):
-        scored.append(scorer(folder).score(path, split, output_metrics(metrics)))
-    if any(one.references != scored[0].references for one in scored):
+        scored.append(scorer(folder).score(path, split, wanted))
+    if any(one.texts != scored[0].texts for one in scored):
         raise UserError(
             f"the {split} sets of {', '.join(dict.fromkeys(folders))} differ: name one --data_dir "
             "for all runs"
@@ -91,31 +99,61 @@ def score_checkpoints(
     return _compared(scored)
 
 
-class _Scored(NamedTuple):
-    """A checkpoint's scores, and the data to compare them by."""
+class _ScoredPart(NamedTuple):
+    """A checkpoint's scores on a part, and the data to compare them by."""
 
-    scores: CheckpointScores
+    part: Part
+    values: dict[str, float | int | str]
     by_metric: dict[str, Score]
     references: list[str]
 
 
+class _Scored(NamedTuple):
+    """A checkpoint's scores."""
+
+    checkpoint: str
+    step: int
+    parts: list[_ScoredPart]
+
+    @property
+    def texts(self) -> dict[str, list[str]]:
+        """The references of each part."""
+        return {one.part.label: one.references for one in self.parts}
+
+    @property
+    def scores(self) -> CheckpointScores:
+        """The scores, not yet compared with others."""
+        values = combined({one.part.label: one.values for one in self.parts})
+        return CheckpointScores(self.checkpoint, self.step, values)
+
+
 def _compared(scored: Sequence[_Scored]) -> list[CheckpointScores]:
-    """Adds the results of bootstrap resampling to the scores."""
+    """Returns the scores with the results of bootstrap resampling."""
     compared = [one.scores for one in scored]
-    for number, name in enumerate(scored[0].by_metric):
-        rows = {one.scores.checkpoint: one.by_metric[name].statistics for one in scored}
-        if any(len(each) != len(scored[0].references) for each in rows.values()):
-            log.info("%s has only one value for all outputs and is not resampled", name)
-            continue
-        found = resample(output_metric(name), rows)
-        for place, scores in enumerate(compared):
-            result = found[scores.checkpoint]
-            others = scores.other_resampled | {name: result}
-            changes: dict[str, Any] = (
-                {"other_resampled": others} if number else {"resampled": result}
-            )
-            compared[place] = dataclasses.replace(scores, **changes)
+    for same in zip(*(one.parts for one in scored), strict=True):
+        part = same[0].part
+        for number, name in enumerate(same[0].by_metric):
+            found = _resampled(name, [one.by_metric[name] for one in same], same[0].references)
+            is_first = not (number or part.label)
+            for place, result in enumerate(found):
+                scores = compared[place]
+                others = scores.other_resampled | {part.field(name): result}
+                changes: dict[str, Any] = (
+                    {"resampled": result} if is_first else {"other_resampled": others}
+                )
+                compared[place] = dataclasses.replace(scores, **changes)
     return compared
+
+
+def _resampled(
+    name: str, scores: Sequence[Score], references: Sequence[str]
+) -> list[BootstrapResult]:
+    """Compares the scores of checkpoints by one metric; none if it cannot be resampled."""
+    if any(len(one.statistics) != len(references) for one in scores):
+        log.info("%s has only one value for all outputs and is not resampled", name)
+        return []
+    rows = {str(place): one.statistics for place, one in enumerate(scores)}
+    return list(resample(output_metric(name), rows).values())
 
 
 class _Scorer:
@@ -139,37 +177,48 @@ class _Scorer:
         self._hparams = DecodeHParams.of(self.run, decode_hparams)
         self._engine_name, self._compute_type = engine
 
-    def score(self, checkpoint: str, split: str, metrics: Sequence[str]) -> _Scored:
-        """Scores a checkpoint, using `metrics` for its outputs."""
+    def score(self, checkpoint: str, split: str, metrics: Mapping[str, Sequence[str]]) -> _Scored:
+        """Scores a checkpoint, using `metrics`, by the label of the part, for its outputs."""
         step = self.run.restore_weights(self._model, checkpoint)
-        problem, hparams = self.run.problem, self.run.hparams
-        paths = problem.existing_filepaths(self._data_dir, split)
+        engine = self._engine(checkpoint)
+        scored = []
+        for part in parts_of(self.run.problem, split):
+            names = output_metrics(metrics.get(part.label, ()))  # none: another problem's part
+            scored.append(self._scored(part, split, engine, names))
+        return _Scored(checkpoint, step, scored)
+
+    def _scored(
+        self, part: Part, split: str, engine: Engine, metrics: Sequence[str]
+    ) -> _ScoredPart:
+        """Scores the checkpoint whose weights the model and the engine have."""
+        hparams = self.run.hparams
+        paths = part.problem.existing_filepaths(self._data_dir, split)
         batches = eval_dataset(
             paths,
             BatchingScheme.from_hparams(hparams, training=False),
-            ExampleReader.of(problem, hparams),
+            ExampleReader.of(part.problem, hparams),
             parts=self._strategy.num_replicas_in_sync,
         )
+        decoder = Decoder(engine, part.problem)
         with naming_bad_file(paths):
             values = self._teacher_forced(batches)
-            decoder = self._decoder(checkpoint)
-            decodes = decode_examples(decoder, paths, f"{split} example")
+            decodes = decode_examples(decoder, paths, part.labelled(f"{split} example"))
             # A language model's texts are not decoded, but its loss is of them.
             references = decodes.references or read_examples(decoder, paths)[1]
         by_metric = decodes.score(metrics)
         for score in by_metric.values():
             values |= score.values
-        return _Scored(CheckpointScores(checkpoint, step, values), by_metric, references)
+        return _ScoredPart(part, values, by_metric, references)
 
-    def _decoder(self, checkpoint: str) -> Decoder:
-        """Returns the decoder of a checkpoint, whose weights the model has."""
+    def _engine(self, checkpoint: str) -> Engine:
+        """Returns the engine of a checkpoint, whose weights the model has."""
         if self._engine_name == CTRANSLATE2:
             engine = (self._engine_name, self._compute_type)
-            return Decoder.from_run(self.run, checkpoint, self._hparams, (), *engine)
+            return Decoder.from_run(self.run, checkpoint, self._hparams, (), *engine).engine
         if self._decoding_model is not self._model:
             copy_weights(self._model, self._decoding_model)
         self._tensorflow.names = [checkpoint]
-        return Decoder(self._tensorflow, self.run.problem)
+        return self._tensorflow
 
     @functools.cached_property
     def _decoding_model(self) -> Seq2Seq:

@@ -13,7 +13,9 @@ class TrainerConfig(Config):
     """Settings of `trainer.run`; where T2T has the flag, with its name and default."""
 
     problem: str = setting(
-        REQUIRED, "Name of the problem; NAME_rev swaps its two sides.", group="What to train"
+        REQUIRED,
+        "Name of the problem; NAME_rev swaps its two sides; A+B or A:0.7+B:0.3 mixes problems.",
+        group="What to train",
     )
     model: str = setting(REQUIRED, "Name of the model.")
     hparams_set: str = setting(REQUIRED, "Name of the hyperparameter set.")
@@ -71,8 +73,8 @@ class TrainerConfig(Config):
     )
     best_metric: str = setting(
         "",
-        "Metric in metrics.jsonl that ranks checkpoints, such as bleu, loss or accuracy (default: "
-        "the problem's first metric).",
+        "Metric in metrics.jsonl that ranks checkpoints, such as bleu, loss or accuracy, or "
+        "bleu__de, that of a mixture's member (default: the problem's first metric).",
     )
     eval_early_stopping_steps: int | None = setting(
         None,

@@ -1,7 +1,8 @@
 """Evaluation: loss and accuracy given the references, then scores of decoded outputs.
 
 `Evaluator` evaluates the model of a run while it trains, or its newest checkpoint; the scores of
-any checkpoint on a whole split are in checkpoint_evaluation.py (`t2t-eval`).
+any checkpoint on a whole split are in checkpoint_evaluation.py (`t2t-eval`). Each member of a
+mixture is evaluated on its own: see metrics/parts.py.
 
 With the hparam `ema_decay`, Keras's optimizer computes moving averages of the weights. Training
 continues with the weights themselves; evaluation and `RunFolder.restore_weights`, and thus all
@@ -14,10 +15,11 @@ import dataclasses
 import functools
 import logging
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from t2t_lite.cluster.workers import Workers
@@ -31,6 +33,7 @@ from t2t_lite.decoding.tensorflow_engine import TensorFlowEngine
 from t2t_lite.metrics.base import Score, TeacherForcedTotals
 from t2t_lite.metrics.by_name import check_metrics, output_metrics, teacher_forced_values
 from t2t_lite.metrics.command_metric import ProgramError
+from t2t_lite.metrics.parts import Part, combined, mean_summaries, parts_of, without_split
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -55,7 +58,8 @@ class Evaluator:
         decode_hparams: how outputs are searched for.
         data_dir: folder of the data.
         split: of `DatasetSplit`; what to evaluate on.
-        limit: number of batches of one device's size that are read for loss and accuracy.
+        limit: number of batches of one device's size that are read for loss and accuracy, of each
+            member of a mixture.
         stop: signals, which take effect during an evaluation.
         workers: all of them, as seen by this one.
     """
@@ -72,11 +76,16 @@ class Evaluator:
 
     def __post_init__(self) -> None:
         run, devices = self.run, self.strategy.extended.worker_devices
-        check_metrics(run.problem.metrics)
-        self.reader = ExampleReader.of(run.problem, run.hparams)
+        self.parts = parts_of(run.problem, self.split)
+        for part in self.parts:
+            check_metrics(part.metrics)
+        for name in without_split(run.problem, self.split):
+            log.info("%s has no %s split: evaluations leave it out", name, self.split)
         self.teacher_forced = TeacherForced(self.strategy, self.model)
         engine = TensorFlowEngine(self.model, run.encoders, self.decode_hparams, devices)
-        self.decoder = Decoder(engine, run.problem)
+        # By label.
+        self.readers = {p.label: ExampleReader.of(p.problem, run.hparams) for p in self.parts}
+        self.decoders = {p.label: Decoder(engine, p.problem) for p in self.parts}
 
     def __call__(self, step: int, writer: MetricsWriter, kind: str = "eval") -> None:
         """Evaluates the current weights.
@@ -86,66 +95,111 @@ class Evaluator:
             writer: gets a record of the scores, and samples of the outputs.
             kind: of the record; only those of kind `eval` choose checkpoints.
         """
-        paths, batches = self._data
-        with naming_bad_file(paths), self.stop.at_once():
-            values = self.teacher_forced(self.workers.collective_steps(batches))
-            try:
-                decodes = decode_examples(self.decoder, paths, f"{self.split} example")
-            except NoOutputError as error:
-                self._record_diverged(step, writer, kind, values, error)
-                return
-            images = attention_images(self.model, paths, self.reader)
-            _give_back_memory()
-            scores = self._scores(step, decodes)
-        for score in scores:
-            values |= score.values
+        with self.stop.at_once():
+            found = [self._evaluated(step, part) for part in self.parts]
+        values = combined({one.part.label: one.values for one in found})
         writer.write(kind, step, values)
-        writer.write_samples(step, sample_table(decodes), images)
-        log.info(
-            "step %d, %s split: loss %.4f  perplexity %.2f  accuracy %.4f  per sequence %.4f  %s",
-            step,
-            self.split,
-            *(values[key] for key in ("loss", "perplexity", "accuracy", "accuracy_per_sequence")),
-            "  ".join(score.summary for score in scores),
-        )
+        for one in found:
+            if one.samples:
+                writer.write_samples(step, *one.samples, label=one.part.label)
+            one.log(step, self._place(one.part.label))
+        if len(found) > 1:
+            place = self._place(f"mean of {len(found)}")
+            _log_values(step, place, values, mean_summaries(self.parts, values))
 
     @functools.cached_property
-    def _data(self) -> tuple[list[str], tf.data.Dataset]:
-        """The files of the split, and its batches.
+    def _data(self) -> dict[str, tuple[list[str], tf.data.Dataset]]:
+        """The files of the split, and its batches, by the label of the part.
 
         Created once: TensorFlow never frees the functions of a dataset.
         """
-        paths = self.run.problem.existing_filepaths(self.data_dir, self.split)
         scheme = BatchingScheme.from_hparams(self.run.hparams, training=False)
-        parts = self.strategy.num_replicas_in_sync
-        return paths, eval_dataset(paths, scheme, self.reader, parts=parts, limit=self.limit)
+        replicas = self.strategy.num_replicas_in_sync
+        found = {}
+        for part in self.parts:
+            paths = part.problem.existing_filepaths(self.data_dir, self.split)
+            reader = self.readers[part.label]
+            batches = eval_dataset(paths, scheme, reader, parts=replicas, limit=self.limit)
+            found[part.label] = paths, batches
+        return found
 
-    def _scores(self, step: int, decodes: Decodes) -> list[Score]:
-        """Scores outputs by the problem's metrics; NaN if a metric's program fails."""
+    def _evaluated(self, step: int, part: Part) -> "_Evaluated":
+        """Evaluates a part."""
+        paths, batches = self._data[part.label]
+        with naming_bad_file(paths):
+            values = self.teacher_forced(self.workers.collective_steps(batches))
+            try:
+                name = part.labelled(f"{self.split} example")
+                decodes = decode_examples(self.decoders[part.label], paths, name)
+            except NoOutputError as error:
+                values |= dict.fromkeys(output_metrics(part.metrics), math.nan)
+                return _Evaluated(part, values, error=error)
+            images = attention_images(self.model, paths, self.readers[part.label])
+            _give_back_memory()
+            scores = self._scores(step, part, decodes)
+        for score in scores:
+            values |= score.values
+        samples = sample_table(decodes), images
+        return _Evaluated(part, values, samples, [score.summary for score in scores])
+
+    def _scores(self, step: int, part: Part, decodes: Decodes) -> list[Score]:
+        """Scores outputs by the part's metrics; NaN if a metric's program fails."""
         scores: list[Score] = []
-        for name in output_metrics(self.run.problem.metrics):
+        for name in output_metrics(part.metrics):
             try:
                 scores += decodes.score([name]).values()
             except ProgramError as error:
-                log.error("step %d: no %s: %s", step, name, error)
+                log.error("step %d: no %s: %s", step, part.field(name), error)
                 scores.append(Score({name: math.nan}, report="", summary=f"no {name}"))
         return scores
 
-    def _record_diverged(
-        self, step: int, writer: MetricsWriter, kind: str, values: Values, error: NoOutputError
-    ) -> None:
-        """Records the evaluation of a model that gives NaN in decoding; training continues."""
-        names = output_metrics(self.run.problem.metrics)
-        writer.write(kind, step, values | dict.fromkeys(names, math.nan))
+    def _place(self, label: str) -> str:
+        """Returns what the log calls the split of a part."""
+        return f"{self.split} split" + (f", {label}" if label else "")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Evaluated:
+    """The evaluation of a part.
+
+    Attributes:
+        part: what was evaluated.
+        values: by name, without its label.
+        samples: for TensorBoard; None if there are no outputs.
+        summaries: of its metrics.
+        error: why there are no outputs; None if there are.
+    """
+
+    part: Part
+    values: Values
+    samples: tuple[list[list[str]], Sequence[np.ndarray]] | None = None
+    summaries: Sequence[str] = ()
+    error: NoOutputError | None = None
+
+    def log(self, step: int, place: str) -> None:
+        """Logs the values; or that the model gives NaN in decoding, in which training continues."""
+        if self.error is None:
+            _log_values(step, place, self.values, self.summaries)
+            return
         log.error(
             "step %d: loss %.4f, and no %s: %s. An evaluation with NaN is never chosen as the "
             "best; if the next ones fail as well, end this run, and start another with a lower "
             "learning rate or a longer warm-up",
             step,
-            values["loss"],
-            ", ".join(names),
-            error,
+            self.values["loss"],
+            ", ".join(map(self.part.field, output_metrics(self.part.metrics))),
+            self.error,
         )
+
+
+def _log_values(step: int, place: str, values: Values, summaries: Sequence[str]) -> None:
+    log.info(
+        "step %d, %s: loss %.4f  perplexity %.2f  accuracy %.4f  per sequence %.4f  %s",
+        step,
+        place,
+        *(values[key] for key in ("loss", "perplexity", "accuracy", "accuracy_per_sequence")),
+        "  ".join(summaries),
+    )
 
 
 @contextlib.contextmanager

@@ -59,7 +59,7 @@ class MetricsWriter:
         self._writer.flush()
 
     def write_samples(
-        self, step: int, table: list[list[str]], images: Sequence[np.ndarray]
+        self, step: int, table: list[list[str]], images: Sequence[np.ndarray], label: str = ""
     ) -> None:
         """Writes a table of text and an image for each decoder layer to TensorBoard.
 
@@ -67,11 +67,13 @@ class MetricsWriter:
             step: number of updates so far.
             table: cells in Markdown; the first row is the header.
             images: each [height, width, 1] in [0, 1].
+            label: of the member of a mixture that they are of; "": of a whole problem.
         """
+        of = f"/{label}" if label else ""
         with self._writer.as_default():
-            tf.summary.text("samples", table, step=step)
+            tf.summary.text(f"samples{of}", table, step=step)
             for number, image in enumerate(images):
-                tf.summary.image(f"attention/decoder_layer_{number}", image[None], step=step)
+                tf.summary.image(f"attention{of}/decoder_layer_{number}", image[None], step=step)
         self._writer.flush()
 
 

@@ -211,7 +211,8 @@ class Trainer:
         on_cpu = all("CPU" in name for name in self.strategy.extended.worker_devices)
         if on_cpu and (line := processor.slow_dtype(run.hparams.dtype)):
             log.warning("%s", line)
-        log.info("training data: %s", self.data.statistics())
+        for line in self.data.statistics():
+            log.info("training data: %s", line)
         for line in findings.of_data(run.problem, self.config.data_dir):
             log.warning("the data's text: %s", line)
 
@@ -287,9 +288,8 @@ class _Timer:
 
 def _selection(config: TrainerConfig, run: RunFolder) -> Selection:
     """Returns the choice of the best checkpoints, and of the end of training."""
-    metrics = run.problem.metrics
     stopping = Criterion.named(
-        config.eval_early_stopping_metric, metrics, config.eval_early_stopping_metric_minimize
+        config.eval_early_stopping_metric, run.problem, config.eval_early_stopping_metric_minimize
     )
     steps = config.eval_early_stopping_steps
     early_stopping = (
@@ -297,7 +297,7 @@ def _selection(config: TrainerConfig, run: RunFolder) -> Selection:
     )
     return Selection(
         run.folder,
-        Criterion.named(config.best_metric, metrics),
+        Criterion.named(config.best_metric, run.problem),
         config.keep_best_max,
         early_stopping,
     )

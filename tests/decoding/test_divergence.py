@@ -25,6 +25,7 @@ from t2t_lite.decoding.tensorflow_engine import TensorFlowEngine, TensorFlowWork
 from t2t_lite.errors import UserError
 from t2t_lite.export.query_client import Client
 from t2t_lite.insights import job
+from t2t_lite.metrics.parts import Part
 from t2t_lite.models.copies import in_dtype
 from t2t_lite.models.finite_weights import require_finite_weights
 from t2t_lite.runs import averaging
@@ -246,12 +247,12 @@ def test_the_server_refuses_the_requests_concerned_alone(caplog):
 def evaluator_of(decoder, metrics):
     """An evaluator without a model and data, whose loss is NaN."""
     evaluator = object.__new__(Evaluator)
-    evaluator.run = types.SimpleNamespace(problem=types.SimpleNamespace(metrics=metrics))
-    evaluator._data = (["shard"], [])
+    evaluator.parts = [Part("", None, metrics)]
+    evaluator._data = {"": (["shard"], [])}
     evaluator.split = "eval"
     evaluator.stop = types.SimpleNamespace(at_once=contextlib.nullcontext)
     evaluator.teacher_forced = lambda batches: {"loss": math.nan}
-    evaluator.decoder = decoder
+    evaluator.decoders = {"": decoder}
     evaluator.workers = Workers()
     return evaluator
 
@@ -260,9 +261,7 @@ def test_a_diverged_evaluation_is_reported_and_training_continues(caplog, monkey
     records = []
     decoder = asking(["the model"])
     sources = decoder.text.encode(["fine", "why?"])
-    monkeypatch.setattr(
-        dataset_decoding, "read_examples", lambda decoder, paths, name: (sources, ["a", "b"])
-    )
+    monkeypatch.setattr(dataset_decoding, "read_examples", lambda *args: (sources, ["a", "b"]))
     metrics = types.SimpleNamespace(write=lambda *record: records.append(record))
     evaluator_of(decoder, ["bleu"])(30, metrics)
     ((kind, step, values),) = records
@@ -275,7 +274,7 @@ def test_a_diverged_evaluation_is_reported_and_training_continues(caplog, monkey
 def test_a_metric_whose_program_fails_is_nan_and_training_continues(caplog):
     decodes = dataset_decoding.Decodes(["a"], ["b"], [Output("b")])
     evaluator = evaluator_of(None, ["loss", "command:false", "exact_match"])
-    failed, exact = evaluator._scores(30, decodes)
+    failed, exact = evaluator._scores(30, evaluator.parts[0], decodes)
     assert math.isnan(failed.values["command:false"])
     assert exact.values == {"exact_match": 100.0}
     assert "step 30: no command:false: metric 'command:false'" in caplog.text

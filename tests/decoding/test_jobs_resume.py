@@ -130,13 +130,13 @@ def config(request, tmp_path_factory) -> DecoderConfig:
     return DecoderConfig(data_dir=str(folder))
 
 
-def examples(decoder, paths, name):
+def examples(decoder, paths, name, first):
     """Replaces the reading of a split."""
     del paths
     ids = [decoder.engine.encoders["inputs"].encode(row) for row in ROWS]
     sources = [
         decoder.text.truncated(Source(r, [*x, EOS_ID] if x else [], n), name)
-        for n, (r, x) in enumerate(zip(ROWS, ids, strict=True), 1)
+        for n, (r, x) in enumerate(zip(ROWS, ids, strict=True), first)
     ]
     return sources, ROWS
 

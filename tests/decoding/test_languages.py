@@ -26,7 +26,7 @@ from t2t_lite.serving.prometheus import ServerMetrics
 from t2t_lite.serving.request_translator import RequestTranslator
 from t2t_lite.serving.requests import TranslationRequest
 from t2t_lite.terms.term_list import TermList
-from t2t_lite.text.imported_encoder import TRANSLATION
+from t2t_lite.text.language_tokens import TRANSLATION
 from t2t_lite.text.languages import Languages
 
 TEXTS = ["w1 w2 w3", "w4", "w5 w6 w7 w8 w9 w1", "w1 w1"]

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from t2t_lite import registry
 from t2t_lite.export.graph_text import (
     graph_tokenizer,
-    is_plain_text,
     one_line,
     source_text,
     valid_text,
@@ -74,8 +73,8 @@ def test_ids_as_text(rows):
 
 
 def test_problems_whose_text_is_more_than_text():
-    assert is_plain_text(registry.problem("translate_ende_wmt_characters"))
-    assert not is_plain_text(registry.problem("wsj_parsing"))
+    assert registry.problem("translate_ende_wmt_characters").is_plain_text
+    assert not registry.problem("wsj_parsing").is_plain_text
 
 
 def test_labels_in_a_graph():

@@ -14,7 +14,8 @@ from t2t_lite.export import saved_model
 from t2t_lite.export.graph_text import graph_tokenizer, source_text
 from t2t_lite.imports import hugging_face_vocabularies as vocabularies
 from t2t_lite.search.decode_hparams import DecodeHParams
-from t2t_lite.text.imported_encoder import TRANSLATION, ImportedEncoder, write_encoder
+from t2t_lite.text.imported_encoder import ImportedEncoder, write_encoder
+from t2t_lite.text.language_tokens import TRANSLATION
 
 _MODEL = pathlib.Path(__file__).parents[1] / "fixtures" / "tokenizers" / "marian"
 _LINES = [

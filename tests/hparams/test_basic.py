@@ -28,9 +28,9 @@ def test_those_of_batches_are_all_that_the_input_pipeline_reads():
         BatchingScheme.from_hparams(hparams, training)
     ExampleReader.of(registry.problem("text2text_tmpdir"), hparams)
     Rewriter.asked_for(hparams)
-    # The shuffle buffer's size is a separate argument; the other three are not hparams.
+    # Two are separate arguments; the other three are not hparams.
     derived = {"prepends_inputs", "predicts_inputs", "is_guided"}
-    read = {*hparams.read, "batch_shuffle_size"} - derived
+    read = {*hparams.read, "batch_shuffle_size", "mixture_temperature"} - derived
     assert read == set(BasicHParams.of_batches)
     assert len(BasicHParams.of_batches) == len(set(BasicHParams.of_batches))
 

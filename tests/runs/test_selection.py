@@ -3,6 +3,7 @@
 import json
 import math
 import pathlib
+import types
 
 import pytest
 from hypothesis import given
@@ -18,11 +19,16 @@ from t2t_lite.runs.selection import Criterion, EarlyStopping, Selection, best_st
 CURVES = st.dictionaries(st.integers(1, 50), st.floats(-5, 5), max_size=12)
 
 
+def scored_by(*metrics):
+    """A problem with these metrics."""
+    return types.SimpleNamespace(metrics=metrics, members=())
+
+
 def selection_of(folder: pathlib.Path, metrics=("bleu",), best="", keep=1, stopping=None):
-    return Selection(folder, Criterion.named(best, metrics), keep, stopping)
+    return Selection(folder, Criterion.named(best, scored_by(*metrics)), keep, stopping)
 
 
-LOSS = Criterion.named("loss", ["bleu"])
+LOSS = Criterion.named("loss", scored_by("bleu"))
 
 
 def evaluated(folder: pathlib.Path, step: int, **values) -> None:
@@ -193,7 +199,7 @@ def test_evaluations_that_diverged_brought_no_gain(tmp_path):
 )
 def test_early_stopping_knows_the_direction_of_every_metric(tmp_path, metric, minimize, stops):
     metrics = ["chrf", "ter", "bracketing_f1"]
-    stopping = EarlyStopping(Criterion.named(metric, metrics, minimize), 10, 0.1)
+    stopping = EarlyStopping(Criterion.named(metric, scored_by(*metrics), minimize), 10, 0.1)
     choice = selection_of(tmp_path, metrics, stopping=stopping)
     for step, value in ((10, 1.0), (20, 5.0)):
         evaluated(tmp_path, step, **{metric: value, "chrf": value})
@@ -203,9 +209,9 @@ def test_early_stopping_knows_the_direction_of_every_metric(tmp_path, metric, mi
 
 def test_a_metric_that_evaluations_do_not_have():
     with pytest.raises(UsageError, match="unknown metric 'belu'; did you mean 'bleu'"):
-        Criterion.named("belu", ["bleu"])
+        Criterion.named("belu", scored_by("bleu"))
     with pytest.raises(UsageError, match="unknown metric 'bleu'"):
-        Criterion.named("bleu", ["bracketing_f1"])
+        Criterion.named("bleu", scored_by("bracketing_f1"))
 
 
 @pytest.mark.parametrize(("metric", "text"), [("bleu", "a"), ("bracketing_f1", "(S (NN a))")])
@@ -219,14 +225,14 @@ def test_too_few_checkpoints(tmp_path):
     for step in (10, 20):
         evaluated(tmp_path, step, bleu=step, loss=1.0)
     forget(tmp_path, 10)
-    criterion = Criterion.named("", ["bleu"])
+    criterion = Criterion.named("", scored_by("bleu"))
     assert selection.best_checkpoints(tmp_path, criterion, 1) == [str(tmp_path / "model.ckpt-20")]
     with pytest.raises(UserError, match=r"1 checkpoints with a bleu .* fewer than 2"):
         selection.best_checkpoints(tmp_path, criterion, 2)
     forget(tmp_path, 20)
     with pytest.raises(UserError, match=r"holds no checkpoint with a bleu .* larger --keep_best"):
         selection.best_checkpoints(tmp_path, criterion, 1)
-    criterion = Criterion.named("", ["ter"])
+    criterion = Criterion.named("", scored_by("ter"))
     with pytest.raises(
         UserError, match=r"no evaluation in .*metrics\.jsonl has a finite ter: train"
     ):

@@ -6,7 +6,8 @@ from typing import Any
 
 import sentencepiece
 
-from t2t_lite.text.imported_encoder import TEXT, TRANSLATION, write_encoder
+from t2t_lite.text.imported_encoder import write_encoder
+from t2t_lite.text.language_tokens import TEXT, TRANSLATION
 
 SOURCE = ["A sentence about the sense of tents.", "The cats see a white house, and a tree."] * 9
 TARGET = ["Ein Satz über den Sinn von Zelten.", "Die Katzen sehen ein Haus und einen Baum."] * 9

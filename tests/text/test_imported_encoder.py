@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from support.lines import LINES, TEXT
 from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.protocol_buffers import pack
-from t2t_lite.text.imported_encoder import TEXT as OF_TEXT
-from t2t_lite.text.imported_encoder import TRANSLATION, ImportedEncoder, write_encoder
+from t2t_lite.text.imported_encoder import ImportedEncoder, write_encoder
+from t2t_lite.text.language_tokens import TEXT as OF_TEXT
+from t2t_lite.text.language_tokens import TRANSLATION
 from t2t_lite.text.text_encoder import UNKNOWN_WORD
 
 _SPACE = "\u2581"

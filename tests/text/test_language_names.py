@@ -4,8 +4,9 @@ from hypothesis import strategies as st
 
 from t2t_lite.errors import DataError, UsageError
 from t2t_lite.text import language_names
-from t2t_lite.text.imported_encoder import TRANSLATION, ImportedEncoder, write_encoder
+from t2t_lite.text.imported_encoder import ImportedEncoder, write_encoder
 from t2t_lite.text.language_names import english_name, meant
+from t2t_lite.text.language_tokens import TRANSLATION
 
 NLLB = [
     "arb_Arab",

@@ -1,7 +1,8 @@
 import pytest
 
 from t2t_lite.errors import UsageError
-from t2t_lite.text.imported_encoder import TEXT, TRANSLATION, ImportedEncoder, write_encoder
+from t2t_lite.text.imported_encoder import ImportedEncoder, write_encoder
+from t2t_lite.text.language_tokens import TEXT, TRANSLATION
 from t2t_lite.text.languages import Choice, Languages, choices, speaking
 from t2t_lite.text.text_encoder import ByteTextEncoder
 

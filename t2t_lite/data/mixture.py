@@ -1,0 +1,321 @@
+"""Problems made of problems: one model of many languages, domains or origins of its text.
+
+    t2t-datagen --problem=translate_ende_x+translate_enfr_x+translate_enfr_x_rev ...
+
+Any names joined by "+" are a mixture, with weights if all have one: `a:0.7+b:0.3`. A class gives a
+mixture a name and settings of its own:
+
+    @registry.register_problem
+    class TranslateManyX(MultilingualProblem):
+        directions = ("translate_ende_x", Direction("translate_enfr_crawl", tag="crawl"))
+
+All members share a vocabulary. If they have several target languages, or tags, each source begins
+with the token of its translation's language (Johnson et al. 2017); a tag adds a token for a domain
+or an origin, such as back-translation (Caswell et al. 2019).
+"""
+
+import functools
+import hashlib
+import itertools
+import json
+import pathlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, ClassVar
+
+from t2t_lite.data.mixture_member import Direction, Member
+from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit, Output
+from t2t_lite.data.text_problems import Text2TextProblem
+from t2t_lite.errors import UsageError
+from t2t_lite.text.sample import Sample
+from t2t_lite.text.text_encoder import TextEncoder, VocabType
+
+__all__ = ["Direction", "Member", "MultilingualProblem", "NamedMixture", "of_name"]
+
+_JOIN, _WEIGHT = "+", ":"
+_SENTENCEPIECE = (VocabType.SENTENCEPIECE_BPE, VocabType.SENTENCEPIECE_UNIGRAM)
+# What converts text; it must be the same for all members, since outputs do not tell their member.
+_CONVERSIONS = ("source", "postprocess", "reference")
+
+
+class MultilingualProblem(Text2TextProblem):
+    """Base class: several problems, called members, with one vocabulary.
+
+    Attributes:
+        directions: the members, or the names of their problems.
+        vocab_temperature: the vocabulary is built from lines of a member of n pairs in proportion
+            to n to the power of 1 / vocab_temperature: 1 is by size, infinity equal for all.
+
+    Raises:
+        UsageError: a member is unknown or cannot be one, its language is unknown though there are
+            several or tags, or a weight or tag is not what it should be.
+    """
+
+    directions: Sequence[str | Direction] = ()
+    vocab_temperature: ClassVar[float] = 5.0
+
+    vocab_type = VocabType.SENTENCEPIECE_BPE
+    approx_vocab_size = 16_000
+    max_samples_for_vocab = 5_000_000
+
+    def __init__(self, was_reversed: bool = False, was_copy: bool = False) -> None:
+        super().__init__(was_reversed, was_copy)
+        if was_reversed or was_copy:
+            raise UsageError(
+                f"problem {self.name!r}: a mixture has no other forms; give its members _rev or "
+                f"_copy: {_JOIN.join(f'{d.problem}_rev' for d in map(_direction, self.directions))}"
+            )
+        if self.vocab_type not in _SENTENCEPIECE:
+            raise UsageError(
+                f"problem {self.name!r}: vocab_type is {self.vocab_type!r}: the vocabulary of a "
+                f"mixture is one of {', '.join(_SENTENCEPIECE)}"
+            )
+        self._check_members()
+
+    # ---- members
+
+    @functools.cached_property
+    def members(self) -> tuple[Member, ...]:
+        """The members, in their order: each is a problem with files and encoders of its own."""
+        return tuple(
+            Member.of_direction(self, direction) for direction in map(_direction, self.directions)
+        )
+
+    def _check_members(self) -> None:
+        members = self.members
+        if not members:
+            raise UsageError(f"problem {self.name!r}: directions is empty: name its members")
+        ((name, count), *_) = Counter(member.name for member in members).most_common(1)
+        if count > 1:
+            raise UsageError(f"problem {self.name!r} names {name!r} twice")
+        if len({member.weight is None for member in members}) > 1:
+            without = next(member.name for member in members if member.weight is None)
+            raise UsageError(
+                f"problem {self.name!r}: {without!r} has no weight: give one to every member or to "
+                "none"
+            )
+        if self.has_language_tokens:
+            for member in members:
+                if not member.target_language:
+                    raise UsageError(
+                        f"problem {self.name!r}: the language of the targets of {member.name!r} is "
+                        "unknown: name it, Direction(problem=..., target_language=...) in a class "
+                        "derived from MultilingualProblem, or as the member's data_languages"
+                    )
+        kinds = {m.name: [getattr(type(m.of), n) for n in _CONVERSIONS] for m in members}
+        first = members[0].name
+        for name, conversions in kinds.items():
+            if conversions != kinds[first]:
+                raise UsageError(
+                    f"problem {self.name!r}: {first!r} and {name!r} convert text in different ways "
+                    f"({', '.join(_CONVERSIONS)}): they cannot be members of one mixture"
+                )
+
+    @property
+    def has_language_tokens(self) -> bool:
+        """Whether sources begin with a language: if there are several of targets, or tags."""
+        members = self.members
+        several = len({member.target_language for member in members}) > 1
+        return several or any(member.tag for member in members)
+
+    def rates(self, sizes: Sequence[int], temperature: float) -> Sequence[float]:
+        """Returns the members' shares: by their weights, or else by their sizes."""
+        weights = [member.weight for member in self.members if member.weight is not None]
+        return shares(weights, 1) if weights else shares(sizes, temperature)
+
+    @property
+    def data_languages(self) -> tuple[str, str]:
+        """The languages of all members; "": there are several."""
+        members = self.members
+        sources, targets = zip(*(member.data_languages for member in members), strict=True)
+        return _common(sources, ""), _common(targets, "")
+
+    # ---- data
+
+    @property
+    def dataset_splits(self) -> Sequence[dict[str, Any]]:
+        """The splits that a member has, and the number of their files."""
+        entries = [entry for member in self.members for entry in member.dataset_splits]
+        shards = dict.fromkeys(SPLIT_FILE_NAMES, 0)
+        for entry in entries:
+            shards[entry["split"]] += entry["shards"]
+        return [{"split": split, "shards": count} for split, count in shards.items() if count]
+
+    def filepaths(self, data_dir: str, split: str) -> list[str]:
+        """Returns the data files of a split of those members that have it."""
+        having = [member for member in self.members if member.has_split(split)]
+        paths = [path for member in having for path in member.filepaths(data_dir, split)]
+        return paths or super().filepaths(data_dir, split)  # which names the splits
+
+    def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
+        """Returns the existing files of all members."""
+        found = (member.source_files(tmp_dir, dataset_split) for member in self.members)
+        return list(dict.fromkeys(itertools.chain.from_iterable(found)))
+
+    def fetch_sources(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
+        """Downloads the missing files of all members, and returns all files."""
+        found = (member.fetch_sources(tmp_dir, dataset_split) for member in self.members)
+        return list(dict.fromkeys(itertools.chain.from_iterable(found)))
+
+    def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
+        """Yields the samples of one member after the other."""
+        for member in self.members:
+            member.bad_input = self.bad_input
+            if member.has_split(dataset_split):
+                yield from member.text_samples(data_dir, tmp_dir, dataset_split)
+
+    # ---- vocabulary
+
+    @property
+    def additional_reserved_tokens(self) -> Sequence[str]:
+        """The tokens of the target languages, if sources have them, and of the tags."""
+        from t2t_lite.text.multilingual_encoder import language_symbol, tag_symbol
+
+        targets = {member.target_language for member in self.members}
+        languages = sorted(targets) if self.has_language_tokens else []
+        tags = sorted({member.tag for member in self.members} - {""})
+        return [*map(language_symbol, languages), *map(tag_symbol, tags)]
+
+    @property
+    def vocab_settings(self) -> dict[str, Any]:
+        """What changes the vocabulary: the members, too."""
+        temperature = {"vocab_temperature": self.vocab_temperature}
+        return super().vocab_settings | temperature | {"members": self._definition()}
+
+    def generate_text_for_vocab(self, data_dir: str, tmp_dir: str) -> Iterator[str]:
+        """Yields the text that the vocabulary is built from, by `vocab_temperature`.
+
+        The text is read twice: to count the pairs, and to take every n-th of a member, or each of
+        them several times.
+        """
+
+        def pairs(member: Member) -> Iterable[Sample]:
+            member.bad_input = self.bad_input
+            return member.text_samples(data_dir, tmp_dir, DatasetSplit.TRAIN)
+
+        members = sorted(self.members, key=lambda member: member.name)
+        sizes = [sum(1 for _ in pairs(member)) for member in members]
+        total = min(sum(sizes), self.max_samples_for_vocab or sum(sizes))
+        rates = shares(sizes, self.vocab_temperature)
+        for member, size, rate in zip(members, sizes, rates, strict=True):
+            wanted = round(total * rate)
+            for number, sample in enumerate(pairs(member)):
+                for _ in range((number + 1) * wanted // size - number * wanted // size):
+                    yield from (sample["inputs"], sample["targets"])
+
+    def feature_encoders(self, data_dir: str) -> dict[str, TextEncoder]:
+        """Returns the encoder of sources, which knows the languages, and that of targets."""
+        from t2t_lite.text.multilingual_encoder import MultilingualEncoder
+
+        targets = self.load_vocab(data_dir)
+        inputs = MultilingualEncoder(pathlib.Path(data_dir) / self.vocab_filename)
+        return {"inputs": inputs, "targets": targets}
+
+    def _definition(self) -> list[list[str]]:
+        """Returns what the vocabulary and the data files depend on."""
+        return sorted([m.name, *m.data_languages, m.tag] for m in self.members)
+
+    # ---- decoding and evaluation
+
+    @property
+    def decode_hparams(self) -> str:
+        """Those of the members, if all have the same."""
+        return _common((member.decode_hparams for member in self.members), "")
+
+    @property
+    def metrics(self) -> Sequence[str]:
+        """Those of the members, or else chrF, which does not depend on what a word is."""
+        own = _common((tuple(member.metrics) for member in self.members), ())
+        return own or ("chrf",)
+
+    @property
+    def is_plain_text(self) -> bool:
+        """Whether it is for the members."""
+        return self.members[0].is_plain_text
+
+    @property
+    def can_split_sources(self) -> bool:
+        """Whether the sources of all members may be split."""
+        return all(member.can_split_sources for member in self.members)
+
+    def source(self, line: str) -> str:
+        """Converts a raw line as all members do."""
+        return self.members[0].source(line)
+
+    def postprocess(self, source: str, target: str) -> Output:
+        """Converts a target as all members do."""
+        return self.members[0].postprocess(source, target)
+
+    def reference(self, source: str, line: str) -> str:
+        """Converts a reference as all members do."""
+        return self.members[0].reference(source, line)
+
+
+class NamedMixture(MultilingualProblem):
+    """A mixture given by a name such as `a:0.7+b:0.3`.
+
+    Args:
+        directions: the members.
+    """
+
+    def __init__(self, directions: Sequence[Direction]) -> None:
+        self.directions = directions
+        super().__init__()
+
+    @property
+    def base_name(self) -> str:
+        """The names of the problems, with their weights."""
+        given = map(_direction, self.directions)
+        return _JOIN.join(
+            d.problem if d.weight is None else f"{d.problem}{_WEIGHT}{d.weight:g}" for d in given
+        )
+
+    def dataset_filename(self) -> str:
+        """Returns a short name: that of the files continues with the member's.
+
+        It depends neither on the order nor on the weights, so that rates may change without
+        generating the data again.
+        """
+        contents = json.dumps(self._definition()).encode()
+        return f"mixture_{hashlib.sha256(contents).hexdigest()[:8]}"
+
+
+def of_name(name: str) -> NamedMixture:
+    """Returns the mixture with a name such as `translate_ende_x:0.7+translate_enfr_x:0.3`.
+
+    Raises:
+        UsageError: a name is unknown, or a weight is not a positive number.
+    """
+    return NamedMixture([_parsed(part.strip(), name) for part in name.split(_JOIN)])
+
+
+def _parsed(part: str, name: str) -> Direction:
+    problem, colon, weight = part.partition(_WEIGHT)
+    if not problem:
+        raise UsageError(f"problem {name!r}: expected a name before and after each {_JOIN}")
+    if not colon:
+        return Direction(problem)
+    try:
+        return Direction(problem, float(weight))
+    except ValueError:
+        raise UsageError(
+            f"problem {name!r}: the weight of {problem!r} is {weight!r}: expected a number, as in "
+            f"{problem}{_WEIGHT}0.5"
+        ) from None
+
+
+def _direction(member: str | Direction) -> Direction:
+    return Direction(member) if isinstance(member, str) else member
+
+
+def shares(sizes: Sequence[float], temperature: float) -> list[float]:
+    """Returns sizes to the power of 1 / temperature, divided by their sum."""
+    largest = max(sizes)
+    powers = [(size / largest) ** (1 / temperature) for size in sizes]
+    return [power / sum(powers) for power in powers]
+
+
+def _common(values: Iterable[Any], default: Any) -> Any:
+    """Returns the only value; the default if there are several."""
+    different = set(values)
+    return different.pop() if len(different) == 1 else default

@@ -1,0 +1,262 @@
+"""Training batches of a mixture: how often each member comes, and the position in all of them."""
+
+import collections
+import hashlib
+import itertools
+import math
+import pathlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from support.mixtures import CZECH, FRENCH, GERMAN, MIXTURE, generate, toys
+from t2t_lite import api, registry
+from t2t_lite.data import input_pipeline, records
+from t2t_lite.data.batching import batching_scheme
+from t2t_lite.data.example_reader import MOST_EXAMPLES, ExampleReader
+from t2t_lite.data.input_pipeline import Stream, train_dataset
+from t2t_lite.data.mixing import training_files
+from t2t_lite.errors import DataError
+from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.training.training_data import TrainingData
+
+SCHEME = batching_scheme(60, max_length=20, min_length_bucket=5, length_bucket_step=1.5)
+SIZES = (600, 60, 150)  # examples of the members, in 3, 2 and 1 files
+FILES = (3, 2, 1)
+RATES = (0.5, 0.2, 0.3)
+
+
+@pytest.fixture(scope="module")
+def paths(tmp_path_factory):
+    """The files of three members; a source is the member's number and that of an example."""
+    folder = tmp_path_factory.mktemp("members")
+    found = []
+    for member, (size, files) in enumerate(zip(SIZES, FILES, strict=True)):
+        own = [str(folder / f"{member}-{file}") for file in range(files)]
+        for file, path in enumerate(own):
+            numbers = range(file, size, files)
+            examples = (
+                {"inputs": [2 + member, 5 + n, *[3] * (n % 12), 1], "targets": [2, 1]}
+                for n in numbers
+            )
+            records.write_examples(path, examples)
+        found += own
+    return found
+
+
+def train(paths, rates=RATES, *, parts=1, seed=1, batch_shuffle_size=8, **options):
+    return train_dataset(
+        paths,
+        SCHEME,
+        ExampleReader(),
+        parts=parts,
+        seed=seed,
+        batch_shuffle_size=batch_shuffle_size,
+        streams=[Stream(*stream) for stream in zip(FILES, rates, strict=True)],
+        **options,
+    )
+
+
+def sources(dataset, count):
+    """The (member, example) of each example of some batches, in order."""
+    for batch in itertools.islice(dataset.as_numpy_iterator(), count):
+        for row in batch["inputs"].reshape(-1, batch["inputs"].shape[-1]):
+            yield int(row[0]) - 2, int(row[1]) - 5
+
+
+def within_sampling_error(count, of, rate):
+    """Whether a count is within five standard deviations of the binomial distribution."""
+    return abs(count - of * rate) <= 5 * math.sqrt(of * rate * (1 - rate))
+
+
+@pytest.mark.parametrize("rates", [RATES, (1 / 3, 1 / 3, 1 / 3), (0.02, 0.9, 0.08)])
+def test_members_come_with_their_rates_in_every_window(paths, rates):
+    drawn = [member for member, _ in sources(train(paths, rates), 900)]
+    assert len(drawn) > 4000
+    for size in (1000, len(drawn)):
+        for start in range(0, len(drawn) - size + 1, size):
+            counts = collections.Counter(drawn[start : start + size])
+            for member, rate in enumerate(rates):
+                assert within_sampling_error(counts[member], size, rate), (start, counts)
+
+
+def test_draws_are_of_the_rates_and_independent():
+    draws, other = (
+        next(input_pipeline._draws(RATES, seed).batch(100_000).as_numpy_iterator())
+        for seed in (3, 4)
+    )
+    for member, rate in enumerate(RATES):
+        is_own = draws == member
+        assert within_sampling_error(is_own.sum(), len(draws), rate)
+        pairs = (is_own[1:] & is_own[:-1]).sum()
+        assert within_sampling_error(pairs, len(draws) - 1, rate**2)
+    assert within_sampling_error((draws == other).sum(), len(draws), sum(r**2 for r in RATES))
+
+
+def test_each_member_has_epochs_of_its_own(paths, monkeypatch):
+    monkeypatch.setattr(input_pipeline, "_padded", lambda batches, reader, parts: batches)
+    seen = collections.defaultdict(list)
+    for origins, examples, _ in train(paths, batch_shuffle_size=0).take(900):
+        rows = ExampleReader().parse(examples)["inputs"].to_list()
+        for origin, row in zip(origins.numpy().tolist(), rows, strict=True):
+            seen[row[0] - 2].append((*divmod(origin, MOST_EXAMPLES), row[1] - 5))
+    numbers = [{number for _, number, _ in found} for found in seen.values()]
+    assert sum(map(len, numbers)) == len(set.union(*numbers)), "no two members share a number"
+    for member, found in seen.items():
+        assert len({(epoch, number) for epoch, number, _ in found}) == len(found)
+        assert len({(number, example) for _, number, example in found}) == SIZES[member]
+        epochs = collections.Counter(epoch for epoch, _, _ in found)
+        full = [epoch for epoch in epochs if epoch < max(epochs) - 1]
+        assert all(epochs[epoch] == SIZES[member] for epoch in full)
+    assert len({max(epoch for epoch, _, _ in found) for found in seen.values()}) > 1
+
+
+def test_members_have_different_orders(tmp_path):
+    paths = [str(tmp_path / f"{member}") for member in range(2)]
+    for member, path in enumerate(paths):
+        rows = [{"inputs": [2 + member, 5 + n, 1], "targets": [2, 1]} for n in range(100)]
+        records.write_examples(path, rows)
+    own = {"parts": 1, "seed": 1, "batch_shuffle_size": 0}
+    halves = [Stream(1, 0.5), Stream(1, 0.5)]
+    dataset = train_dataset(paths, SCHEME, ExampleReader(), **own, streams=halves)
+    orders = collections.defaultdict(list)
+    for member, example in sources(dataset, 15):
+        orders[member].append(example)
+    assert orders[0][:20] != orders[1][:20]
+
+
+def test_parts_share_one_large_batch(paths):
+    doubled = type(SCHEME)(SCHEME.boundaries, tuple(2 * n for n in SCHEME.batch_sizes), 0, 20)
+    options = {"seed": 1, "batch_shuffle_size": 0}
+    mixed = [Stream(*stream) for stream in zip(FILES, RATES, strict=True)]
+    whole = train_dataset(paths, doubled, ExampleReader(), parts=1, streams=mixed, **options)
+    split = train(paths, parts=2, batch_shuffle_size=0)
+    pairs = zip(split.as_numpy_iterator(), whole.as_numpy_iterator(), strict=False)
+    for two, one in itertools.islice(pairs, 60):
+        for name in one:
+            np.testing.assert_array_equal(two[name].reshape(one[name].shape), one[name])
+
+
+def digest(iterator, count):
+    hashed = hashlib.sha256()
+    for batch in itertools.islice(iterator, count):
+        for name, ids in sorted(batch.items()):
+            hashed.update(f"{name}{ids.shape}".encode() + ids.numpy().tobytes())
+    return hashed.hexdigest()
+
+
+@pytest.mark.parametrize("taken", [0, 7, 150])  # before, within and across epochs
+def test_a_restored_position_goes_on_exactly(paths, taken, tmp_path):
+    iterator = iter(train(paths))
+    digest(iterator, taken)
+    saved = tf.train.Checkpoint(iterator=iterator).write(str(tmp_path / "saved"))
+    expected = digest(iterator, 120)
+    resumed = iter(train(paths))
+    tf.train.Checkpoint(iterator=resumed).read(saved).assert_consumed()
+    assert digest(resumed, 120) == expected
+
+
+def test_batches_are_a_function_of_files_and_seed(paths):
+    orders = [digest(iter(train(paths, seed=seed)), 60) for seed in (1, 1, 2)]
+    assert orders[0] == orders[1] != orders[2]
+
+
+def test_one_stream_is_the_plain_pipeline(paths):
+    own = {"parts": 2, "seed": 3, "batch_shuffle_size": 8}
+    plain = train_dataset(paths, SCHEME, ExampleReader(), **own)
+    one = train_dataset(paths, SCHEME, ExampleReader(), **own, streams=[Stream(len(paths), 1.0)])
+    assert digest(iter(one), 200) == digest(iter(plain), 200)
+
+
+# ---- of problems
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The data of MIXTURE: 300 examples to German, 60 to French and 100 from Czech."""
+    folder = tmp_path_factory.mktemp("mixture")
+    generate(folder)
+    return str(folder)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _toys():
+    with toys():
+        yield
+
+
+def test_rates_are_by_size_temperature_or_weight(folder):
+    def rates(name, temperature=1.0):
+        return [m.rate for m in training_files(registry.problem(name), folder, temperature)]
+
+    assert rates(MIXTURE) == pytest.approx([300 / 460, 60 / 460, 100 / 460])
+    powers = [n**0.2 for n in (300, 60, 100)]
+    assert rates(MIXTURE, 5.0) == pytest.approx([power / sum(powers) for power in powers])
+    assert rates(f"{FRENCH}:1+{GERMAN}:2+{CZECH}_rev:1", 5.0) == [0.25, 0.5, 0.25]
+
+
+def test_a_member_without_usable_examples_is_an_error(folder):
+    problem = registry.problem(MIXTURE)
+    encoders = problem.get_feature_encoders(folder)
+    data = TrainingData(problem, folder, BasicHParams(max_length=2, batch_size=8), encoders, 1)
+    with pytest.raises(DataError, match=r"translate_ende_toy-train.* no usable example"):
+        list(data.statistics())
+    data = TrainingData(problem, folder, BasicHParams(), encoders, 1)
+    lines = list(data.statistics())
+    assert lines[1].startswith(f"{FRENCH}, 13.0% of the examples: 60 examples with ")
+
+
+def test_a_member_without_examples_is_an_error(folder, tmp_path):
+    problem = registry.problem(MIXTURE)
+    for path in map(pathlib.Path, problem.filepaths(folder, "train")):
+        contents = b"" if "enfr" in path.name else path.read_bytes()
+        (tmp_path / path.name).write_bytes(contents)
+    with pytest.raises(DataError, match=r"enfr_toy-train-00000-of-00002 .*have no example"):
+        training_files(problem, str(tmp_path), 1.0)
+
+
+@pytest.mark.parametrize("noise", [{"bpe_dropout": 0.2}, {"source_typo_noise": 0.3}])
+def test_rewriting_keeps_the_tokens_and_is_restored(folder, noise, tmp_path):
+    problem = registry.problem(MIXTURE)
+    encoders = problem.get_feature_encoders(folder)
+    hparams = BasicHParams(batch_size=256, max_length=64, batch_shuffle_size=2, **noise)
+    iterator = iter(TrainingData(problem, folder, hparams, encoders, 1).batches(1))
+    plain = BasicHParams(batch_size=256, max_length=64, batch_shuffle_size=2)
+    unchanged = iter(TrainingData(problem, folder, plain, encoders, 1).batches(1))
+    assert digest(iterator, 5) != digest(unchanged, 5)
+    for batch in itertools.islice(iterator, 20):
+        for row in batch["inputs"].numpy()[0]:
+            assert row[0] in encoders["inputs"].special_ids
+            assert not set(row[1:].tolist()) & encoders["inputs"].special_ids
+    saved = tf.train.Checkpoint(iterator=iterator).write(str(tmp_path / "saved"))
+    expected = digest(iterator, 20)
+    resumed = iter(TrainingData(problem, folder, hparams, encoders, 1).batches(1))
+    tf.train.Checkpoint(iterator=resumed).read(saved).assert_consumed()
+    assert digest(resumed, 20) == expected
+
+
+def test_keras_gets_the_same_mixture(folder):
+    hparams = {"batch_size": 256, "max_length": 64, "mixture_temperature": 100.0}
+    dataset = api.dataset(MIXTURE, "train", data_dir=folder, seed=1, **hparams)
+    encoder = registry.problem(MIXTURE).get_feature_encoders(folder)["inputs"]
+    firsts = [
+        first
+        for features, _, _ in itertools.islice(dataset, 100)
+        for first in features["inputs"].numpy()[:, 0].tolist()
+    ]
+    counts = collections.Counter(firsts)
+    assert counts.keys() == set(encoder.languages.values())
+    for count in counts.values():
+        assert within_sampling_error(count, len(firsts), 1 / 3.02)
+    evaluated = api.dataset(MIXTURE, "dev", data_dir=folder, batch_size=256, max_length=64)
+    assert sum(len(targets) for _, targets, _ in evaluated) == 60
+
+
+def test_counting_records(tmp_path):
+    paths = [str(tmp_path / f"{n}") for n in range(3)]
+    for n, path in enumerate(paths):
+        records.write_examples(path, [{"inputs": [2, 1], "targets": [3, 1]}] * (5 * n))
+    assert records.count_records(paths) == 15
+    assert records.count_records(paths, most_bytes=1) == 15, "estimated from the second file"
+    assert records.count_records(paths[:1]) == 0
