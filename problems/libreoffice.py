@@ -37,7 +37,9 @@ def split_of(page: str) -> str:
 
 
 class TranslateLibreoffice(TranslateProblem):
-    """Base class: English to `targets_language`, tags and entities as in the pages' HTML.
+    """Base class: English, unless said otherwise, to `targets_language`.
+
+    Tags and entities are as in the pages' HTML.
 
     Pages are dealt to the splits by their paths: `split_of`. The split `unseen`, 8 % of the pages,
     is for final tests: neither training nor its evaluation reads it.
@@ -46,6 +48,7 @@ class TranslateLibreoffice(TranslateProblem):
         has_tags: whether tags and entities are kept; else there is only text.
     """
 
+    sources_language: ClassVar[str] = "en"
     targets_language: ClassVar[str]
     has_tags: ClassVar[bool] = True
 
@@ -60,8 +63,8 @@ class TranslateLibreoffice(TranslateProblem):
     @property
     def metrics(self) -> Sequence[str]:
         """BLEU; of characters where the targets are Chinese; chrF where they are Japanese."""
-        has_english_targets = self.was_reversed != self.was_copy
-        targets = "en" if has_english_targets else self.targets_language
+        has_source_language = self.was_reversed != self.was_copy
+        targets = self.sources_language if has_source_language else self.targets_language
         return (_METRICS.get(targets, "bleu"),)
 
     def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
@@ -74,8 +77,8 @@ class TranslateLibreoffice(TranslateProblem):
 
     @property
     def data_languages(self) -> tuple[str, str]:
-        """English, and `targets_language`."""
-        return "en", self.targets_language
+        """The languages of the sources and of the targets."""
+        return self.sources_language, self.targets_language
 
     def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
         """Yields the pairs of the pages of a split."""
@@ -188,3 +191,11 @@ class TranslateEnzhLibreofficePlain(TranslateLibreofficePlain):
     """English-Chinese, without tags. Licence: MPL-2.0."""
 
     targets_language = "zh"
+
+
+@registry.register_problem
+class TranslateDefrLibreofficePlain(TranslateLibreofficePlain):
+    """German-French, without tags. Licence: MPL-2.0."""
+
+    sources_language = "de"
+    targets_language = "fr"
