@@ -43,11 +43,13 @@ class PairAugmentation(abc.ABC):
         hparam: the hyperparameter that asks for it, whose value is the share.
         marks: the characters that it writes.
         sides: where it writes them.
+        needs_alignment: whether it does nothing without one.
     """
 
     hparam: ClassVar[str]
     marks: ClassVar[str]
     sides: ClassVar[Sequence[str]]
+    needs_alignment: ClassVar[bool] = False
 
     def __init__(self, encoders: Mapping[str, TextEncoder], share: float) -> None:
         self._share = share
@@ -141,6 +143,7 @@ class TermAugmentation(PairAugmentation):
     hparam = "term_augmentation"
     marks = TERM_MARKS
     sides = _SIDES[:1]
+    needs_alignment = True
 
     def _spans(
         self,

@@ -57,8 +57,8 @@ class Rewriter:
         vocab_size: int,
         seed: int,
     ) -> None:
-        # Neither exchanged nor copied sides are those that the data aligns.
-        is_aligned = not (reader.reverse or reader.copy) and bool(augmentations)
+        # Sides that are exchanged, copied or changed are not those that the data aligns.
+        is_aligned = not (reader.reverse or reader.copy or reader.change) and bool(augmentations)
         self._reader = dataclasses.replace(reader.uncut(), has_alignment=is_aligned)
         self._augmentations = augmentations
         self._rewrites = rewrites
@@ -210,6 +210,11 @@ def _make_augmentations(
             raise UsageError(
                 f"hparam {kind.hparam}={share:g}: the problem is no translation of texts: set "
                 f"{kind.hparam}=0"
+            )
+        if kind.needs_alignment and reader.change:
+            raise UsageError(
+                f"hparam {kind.hparam}={share:g}: the problem changes its examples when they are "
+                f"read, so that their alignments no longer hold: set {kind.hparam}=0"
             )
         made[stream] = kind(encoders, share)
     return made
