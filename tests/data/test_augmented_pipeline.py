@@ -180,7 +180,7 @@ def test_copied_and_exchanged_sides_have_equal_words_alone(corpus):
 
 
 def test_examples_that_are_changed_have_no_terms(corpus):
-    with pytest.raises(UsageError, match="term_augmentation.*changes its examples"):
+    with pytest.raises(UsageError, match=r"term_augmentation.*changes its examples"):
         train(corpus, reader=ExampleReader(change=changed), term_augmentation=0.5)
 
 
