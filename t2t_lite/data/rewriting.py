@@ -179,8 +179,10 @@ class Rewriter:
         sources, targets = (_rows(*features[side]) for side in _SIDES)
         alignments = _rows(*features[ALIGNMENT]) if ALIGNMENT in features else nothing
         pairs = [*map(Pair, sources, targets, alignments)]
+        last = max(self._augmentations)
         for stream, augment in self._augmentations.items():
-            pairs = augment(pairs, functools.partial(philox.draw, key, stream, examples))
+            draw = functools.partial(philox.draw, key, stream, examples)
+            pairs = augment(pairs, draw, self._writes_alignment or stream != last)
         columns = zip(*pairs, strict=True)
         return {
             name: _joined(rows) for name, rows in zip((*_SIDES, ALIGNMENT), columns, strict=True)
