@@ -43,11 +43,13 @@ class PairAugmentation(abc.ABC):
         hparam: the hyperparameter that asks for it, whose value is the share.
         marks: the characters that it writes.
         sides: where it writes them.
+        needs_alignment: whether it does nothing without one.
     """
 
     hparam: ClassVar[str]
     marks: ClassVar[str]
     sides: ClassVar[Sequence[str]]
+    needs_alignment: ClassVar[bool] = False
 
     def __init__(self, encoders: Mapping[str, TextEncoder], share: float) -> None:
         self._share = share
@@ -56,22 +58,26 @@ class PairAugmentation(abc.ABC):
             require_spelled(self.marks, encoders[side], f"{self.hparam}={share:g}", side)
         self._texts = [_id_texts(encoder) for encoder in self._encoders]
 
-    def __call__(self, pairs: Sequence[Pair], draw: Draw) -> list[Pair]:
+    def __call__(
+        self, pairs: Sequence[Pair], draw: Draw, keeps_alignment: bool = True
+    ) -> list[Pair]:
         """Returns the pairs after the changes.
 
         Args:
             pairs: as they are in the data.
             draw: the source of randomness.
+            keeps_alignment: whether anybody reads the alignment of changed pairs, which else have
+                none.
         """
         counts = np.full(len(pairs), 3 + _MOST_SPANS)
         numbers = draw(counts).reshape(len(pairs), -1) / RANGE  # [n, 6]
         is_chosen = (numbers[:, 0] < self._share).tolist()
         return [
-            self._changed(pair, own[1:].tolist()) if is_one else pair
+            self._changed(pair, own[1:].tolist(), keeps_alignment) if is_one else pair
             for pair, own, is_one in zip(pairs, numbers, is_chosen, strict=True)
         ]
 
-    def _changed(self, pair: Pair, numbers: Sequence[float]) -> Pair:
+    def _changed(self, pair: Pair, numbers: Sequence[float], keeps_alignment: bool) -> Pair:
         """Changes a pair by random numbers: how many spans, which; and one more."""
         sides = [pair.source[:-1], pair.target[:-1]]
         texts = [encoder.decode(ids) for encoder, ids in zip(self._encoders, sides, strict=True)]
@@ -94,7 +100,7 @@ class PairAugmentation(abc.ABC):
             for encoder, ids, after, own in zip(self._encoders, sides, edited, edits, strict=True)
         ]
         alignment: list[int] = []
-        if pair.alignment:
+        if pair.alignment and keeps_alignment:
             moves = zip(edited, tokens, self._tokens(new), strict=True)
             sources, targets = (text.moved_tokens(*both) for text, *both in moves)
             sizes = len(new[0]) + 1, len(new[1]) + 1
@@ -141,6 +147,7 @@ class TermAugmentation(PairAugmentation):
     hparam = "term_augmentation"
     marks = TERM_MARKS
     sides = _SIDES[:1]
+    needs_alignment = True
 
     def _spans(
         self,

@@ -57,8 +57,8 @@ class Rewriter:
         vocab_size: int,
         seed: int,
     ) -> None:
-        # Neither exchanged nor copied sides are those that the data aligns.
-        is_aligned = not (reader.reverse or reader.copy) and bool(augmentations)
+        # Sides that are exchanged, copied or changed are not those that the data aligns.
+        is_aligned = not (reader.reverse or reader.copy or reader.change) and bool(augmentations)
         self._reader = dataclasses.replace(reader.uncut(), has_alignment=is_aligned)
         self._augmentations = augmentations
         self._rewrites = rewrites
@@ -179,8 +179,10 @@ class Rewriter:
         sources, targets = (_rows(*features[side]) for side in _SIDES)
         alignments = _rows(*features[ALIGNMENT]) if ALIGNMENT in features else nothing
         pairs = [*map(Pair, sources, targets, alignments)]
+        last = max(self._augmentations)
         for stream, augment in self._augmentations.items():
-            pairs = augment(pairs, functools.partial(philox.draw, key, stream, examples))
+            draw = functools.partial(philox.draw, key, stream, examples)
+            pairs = augment(pairs, draw, self._writes_alignment or stream != last)
         columns = zip(*pairs, strict=True)
         return {
             name: _joined(rows) for name, rows in zip((*_SIDES, ALIGNMENT), columns, strict=True)
@@ -210,6 +212,11 @@ def _make_augmentations(
             raise UsageError(
                 f"hparam {kind.hparam}={share:g}: the problem is no translation of texts: set "
                 f"{kind.hparam}=0"
+            )
+        if kind.needs_alignment and reader.change:
+            raise UsageError(
+                f"hparam {kind.hparam}={share:g}: the problem changes its examples when they are "
+                f"read, so that their alignments no longer hold: set {kind.hparam}=0"
             )
         made[stream] = kind(encoders, share)
     return made

@@ -122,8 +122,7 @@ class DecodeHParams(HParams):
     )
     term_mode: str = setting(
         HARD_TERMS,
-        "Terms of --terms: hard: outputs have them; soft: sources suggest them to a model trained "
-        "with term_augmentation.",
+        "hard: outputs have their terms; soft: sources suggest them to the model.",
         choices=TERM_MODES,
     )
     search: str = setting(

@@ -28,6 +28,13 @@ PAIRS = [
     for number in range(120)
 ]
 SCHEME = batching_scheme(200, max_length=60, min_length_bucket=5, length_bucket_step=1.5)
+
+
+def changed(sides):
+    """What a problem of a user may do with its examples."""
+    return {side: sides[side] for side in ("inputs", "targets")}
+
+
 BOTH = {"term_augmentation": 0.6, "markup_augmentation": 0.4}
 
 
@@ -163,12 +170,18 @@ def test_a_guided_head_refuses_noise_with_augmentation(corpus):
 
 
 def test_copied_and_exchanged_sides_have_equal_words_alone(corpus):
-    for reader in (ExampleReader(reverse=True), ExampleReader(copy=True)):
+    readers = ExampleReader(reverse=True), ExampleReader(copy=True), ExampleReader(change=changed)
+    for reader in readers:
         found = [texts(corpus, row) for row in epoch(corpus, reader=reader, markup_augmentation=1)]
         assert len(found) == len(PAIRS)
         assert all({*one} & {*other} & {*PLACEHOLDERS} for one, other in found)
-        if reader.reverse:
+        if not reader.copy:
             assert all(sum(source.count(mark) for mark in PLACEHOLDERS) == 1 for source, _ in found)
+
+
+def test_examples_that_are_changed_have_no_terms(corpus):
+    with pytest.raises(UsageError, match=r"term_augmentation.*changes its examples"):
+        train(corpus, reader=ExampleReader(change=changed), term_augmentation=0.5)
 
 
 @pytest.mark.parametrize("changes", [{"has_inputs": False}, {"has_labels": True}])
