@@ -239,8 +239,8 @@ def test_an_interrupted_generation_is_completed(tmp_path, folder, monkeypatch):
         calls = []
 
         def damaged(self, data_dir, tmp_dir, split):
-            calls.append(split)  # twice for the vocabulary, then for the files
-            patch.setattr(self, "stop", 50 * (len(calls) > 2), raising=False)
+            calls.append(split)  # once for the vocabulary, then for the files
+            patch.setattr(self, "stop", 50 * (len(calls) > 1), raising=False)
             return samples(self, data_dir, tmp_dir, split)
 
         patch.setattr(french, "generate_samples", damaged)
