@@ -165,6 +165,24 @@ class MultilingualProblem(Text2TextProblem):
             if member.has_split(dataset_split):
                 yield from member.text_samples(data_dir, tmp_dir, dataset_split)
 
+    def change_of_examples(self, hparams: Any, split: str | None) -> None:
+        """Refuses members whose examples are changed when they are read: records tell no member.
+
+        Args:
+            hparams: of the model.
+            split: what the examples are read for; None: for decoding.
+
+        Raises:
+            UsageError: a member changes them.
+        """
+        for member in self.members:
+            changes = getattr(member.of, "change_of_examples", None)
+            if changes and changes(hparams, split) is not None:
+                raise UsageError(
+                    f"problem {self.name!r}: {member.name!r} changes its examples when they are "
+                    "read (preprocess_example), which a mixture does not: leave it out"
+                )
+
     # ---- vocabulary
 
     @property
