@@ -19,9 +19,10 @@ import hashlib
 import itertools
 import json
 import pathlib
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, ClassVar
+from typing import IO, Any, ClassVar
 
 from t2t_lite.data.mixture_member import Direction, Member
 from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit, Output
@@ -164,6 +165,24 @@ class MultilingualProblem(Text2TextProblem):
             if member.has_split(dataset_split):
                 yield from member.text_samples(data_dir, tmp_dir, dataset_split)
 
+    def change_of_examples(self, hparams: Any, split: str | None) -> None:
+        """Refuses members whose examples are changed when they are read: records tell no member.
+
+        Args:
+            hparams: of the model.
+            split: what the examples are read for; None: for decoding.
+
+        Raises:
+            UsageError: a member changes them.
+        """
+        for member in self.members:
+            changes = getattr(member.of, "change_of_examples", None)
+            if changes and changes(hparams, split) is not None:
+                raise UsageError(
+                    f"problem {self.name!r}: {member.name!r} changes its examples when they are "
+                    "read (preprocess_example), which a mixture does not: leave it out"
+                )
+
     # ---- vocabulary
 
     @property
@@ -185,23 +204,24 @@ class MultilingualProblem(Text2TextProblem):
     def generate_text_for_vocab(self, data_dir: str, tmp_dir: str) -> Iterator[str]:
         """Yields the text that the vocabulary is built from, by `vocab_temperature`.
 
-        The text is read twice: to count the pairs, and to take every n-th of a member, or each of
-        them several times.
+        Of a large member, every n-th pair or so is taken, of a small one each pair several times.
+        Meanwhile a temporary file has the text of all, since the sizes must be known first.
         """
-
-        def pairs(member: Member) -> Iterable[Sample]:
-            member.bad_input = self.bad_input
-            return member.text_samples(data_dir, tmp_dir, DatasetSplit.TRAIN)
-
         members = sorted(self.members, key=lambda member: member.name)
-        sizes = [sum(1 for _ in pairs(member)) for member in members]
-        total = min(sum(sizes), self.max_samples_for_vocab or sum(sizes))
-        rates = shares(sizes, self.vocab_temperature)
-        for member, size, rate in zip(members, sizes, rates, strict=True):
-            wanted = round(total * rate)
-            for number, sample in enumerate(pairs(member)):
-                for _ in range((number + 1) * wanted // size - number * wanted // size):
-                    yield from (sample["inputs"], sample["targets"])
+        with tempfile.TemporaryFile("w+", encoding="ascii") as file:
+            sizes = []
+            for member in members:
+                member.bad_input = self.bad_input
+                samples = member.text_samples(data_dir, tmp_dir, DatasetSplit.TRAIN)
+                sizes.append(_written(samples, file))
+            file.seek(0)
+            total = min(sum(sizes), self.max_samples_for_vocab or sum(sizes))
+            rates = shares(sizes, self.vocab_temperature) if total else sizes
+            for size, rate in zip(sizes, rates, strict=True):
+                wanted = round(total * rate)
+                for number, line in enumerate(itertools.islice(file, size)):
+                    times = (number + 1) * wanted // size - number * wanted // size
+                    yield from json.loads(line) * times
 
     def feature_encoders(self, data_dir: str) -> dict[str, TextEncoder]:
         """Returns the encoder of sources, which knows the languages, and that of targets."""
@@ -306,6 +326,15 @@ def _parsed(part: str, name: str) -> Direction:
 
 def _direction(member: str | Direction) -> Direction:
     return Direction(member) if isinstance(member, str) else member
+
+
+def _written(samples: Iterable[Sample], file: IO[str]) -> int:
+    """Writes the two texts of each sample to a line; returns the number of samples."""
+    count = 0
+    for sample in samples:
+        file.write(json.dumps([sample["inputs"], sample["targets"]]) + "\n")
+        count += 1
+    return count
 
 
 def shares(sizes: Sequence[float], temperature: float) -> list[float]:

@@ -355,9 +355,10 @@ def vocabulary_faults(path: pathlib.Path, text_is_nfc: bool) -> Iterator[str]:
 
 def of_data(problem: Problem, data_dir: str) -> list[str]:
     """Returns the findings that data generation has left beside the data."""
+    members = problem.members
     return [
-        line
-        for member in problem.members
+        f"{member.name}, {line}" if len(members) > 1 else line
+        for member in members
         for found in _read(_path(member, data_dir)).values()
         for line in found
     ]

@@ -6,13 +6,16 @@ import pytest
 from support.folders import digests
 from support.mixtures import CZECH, FRENCH, GERMAN, MIXTURE, Toy, generate, toys
 from t2t_lite import registry
+from t2t_lite.data.example_reader import ExampleReader
 from t2t_lite.data.mixture import Direction, MultilingualProblem, shares
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.data.records import read_examples
 from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.generation.config import DatagenOptions
+from t2t_lite.generation.findings import of_data
 from t2t_lite.generation.generator import generate_data
 from t2t_lite.generation.report import report
+from t2t_lite.hparams.basic import BasicHParams
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -239,8 +242,8 @@ def test_an_interrupted_generation_is_completed(tmp_path, folder, monkeypatch):
         calls = []
 
         def damaged(self, data_dir, tmp_dir, split):
-            calls.append(split)  # twice for the vocabulary, then for the files
-            patch.setattr(self, "stop", 50 * (len(calls) > 2), raising=False)
+            calls.append(split)  # once for the vocabulary, then for the files
+            patch.setattr(self, "stop", 50 * (len(calls) > 1), raising=False)
             return samples(self, data_dir, tmp_dir, split)
 
         patch.setattr(french, "generate_samples", damaged)
@@ -322,3 +325,21 @@ def test_the_registered_one():
     assert problem.dataset_filename() == "translate_many_libreoffice"
     assert problem.additional_reserved_tokens == [f"<2{c}>" for c in ("cs", "de", "es", "fr", "it")]
     assert problem.is_plain_text
+
+
+def test_a_member_that_changes_its_examples_is_refused(monkeypatch):
+    problem, hparams = registry.problem(MIXTURE), BasicHParams()
+    assert ExampleReader.of(problem, hparams).change is None
+    french = type(registry.problem(FRENCH))
+    change = lambda self, hparams, split: dict  # noqa: E731
+    monkeypatch.setattr(french, "change_of_examples", change, raising=False)
+    with pytest.raises(UsageError, match=f"'{FRENCH}' changes its examples"):
+        ExampleReader.of(problem, hparams)
+
+
+def test_findings_name_the_member(folder, tmp_path):
+    problem = registry.problem(MIXTURE)
+    assert of_data(problem, str(folder)) == []
+    name = f"{problem.members[1].dataset_filename()}.findings.json"
+    (tmp_path / name).write_text('{"train": ["train: 1 inputs are odd"]}')
+    assert of_data(problem, str(tmp_path)) == [f"{FRENCH}, train: 1 inputs are odd"]
