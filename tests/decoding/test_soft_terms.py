@@ -185,7 +185,7 @@ def learned(tmp_path_factory):
     return folder / "run"
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_a_model_learns_to_follow_suggestions(learned, tmp_path):
     """Each line has a term whose form is another word than the model would say."""
     lines, terms, out = tmp_path / "in", tmp_path / "terms.tsv", tmp_path / "out"
@@ -218,7 +218,7 @@ def test_a_model_learns_to_follow_suggestions(learned, tmp_path):
     assert met["soft"] > 0.85
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_model_learns_to_carry_placeholders(learned, engine):
     if engine == CTRANSLATE2:
