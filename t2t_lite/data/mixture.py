@@ -287,7 +287,8 @@ class NamedMixture(MultilingualProblem):
         """The names of the problems, with their weights."""
         given = map(_direction, self.directions)
         return _JOIN.join(
-            d.problem if d.weight is None else f"{d.problem}{_WEIGHT}{d.weight:g}" for d in given
+            d.problem if d.weight is None else f"{d.problem}{_WEIGHT}{_number(d.weight)}"
+            for d in given
         )
 
     def dataset_filename(self) -> str:
@@ -307,6 +308,11 @@ def of_name(name: str) -> NamedMixture:
         UsageError: a name is unknown, or a weight is not a positive number.
     """
     return NamedMixture([_parsed(part.strip(), name) for part in name.split(_JOIN)])
+
+
+def _number(weight: float) -> str:
+    """Returns a weight as text, without the + of exponents."""
+    return f"{weight:.12g}".replace("e+", "e")
 
 
 def _parsed(part: str, name: str) -> Direction:

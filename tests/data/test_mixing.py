@@ -216,6 +216,7 @@ def test_a_member_without_examples_is_an_error(folder, tmp_path):
         training_files(problem, str(tmp_path), 1.0)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("noise", [{"bpe_dropout": 0.2}, {"source_typo_noise": 0.3}])
 def test_rewriting_keeps_the_tokens_and_is_restored(folder, noise, tmp_path):
     problem = registry.problem(MIXTURE)

@@ -45,6 +45,8 @@ def test_a_name_tells_everything():
     weighted = registry.problem(f"{GERMAN}:0.75+{FRENCH}:.25")
     assert weighted.name == f"{GERMAN}:0.75+{FRENCH}:0.25"
     assert registry.problem(weighted.name).rates([1, 1], 1) == [0.75, 0.25]
+    odd = registry.problem(f"{GERMAN}:1e20+{FRENCH}:0.123456789")
+    assert registry.problem(odd.name).rates([1, 1], 1) == odd.rates([1, 1], 1)
 
 
 @pytest.mark.parametrize(
