@@ -43,7 +43,7 @@ TEXT, JSON, ALIGNMENTS, SUBWORD_ALIGNMENTS = OUTPUT_FORMATS = (
 METRICS_HELP = (
     "Metrics that score the outputs, separated by commas: bleu, bleu_zh, chrf, chrf_plus_plus, "
     "ter, rouge_1, rouge_2, rouge_l, exact_match, token_accuracy, numbers_exact, bracketing_f1, "
-    "terms_met:FILE (the share of the terms of that file that outputs meet), wrong_language:CODE "
+    "terms_met:FILE (the share of the terms of that file that outputs meet), wrong_language "
     "(the share of outputs that are clearly in another language), aer (of alignments), "
     "one of your own (--t2t_usr_dir), or command:PROGRAM, which gets three files as arguments "
     "(sources, outputs, references) and prints one number per line, or one for all. Quote commas "

@@ -82,7 +82,8 @@ class Metric:
         title: title of that number in tables and reports (default: the name in words).
         lower_is_better: whether a lower number is better.
         in_report: whether `t2t-report` draws its curve.
-        argument: what follows a colon in the name, such as "PROGRAM"; empty: no argument.
+        argument: what follows a colon in the name, such as "PROGRAM"; empty: no argument; in
+            brackets: it may be left out.
         extras: further numbers that it adds to an evaluation.
 
     Raises:
@@ -98,7 +99,8 @@ class Metric:
     def __init__(self, name: str) -> None:
         self.name = name
         base, _, given = name.partition(":")
-        if bool(given) != bool(self.argument):
+        may_lack_it = name == base and self.argument.startswith("[")
+        if bool(given) != bool(self.argument) and not may_lack_it:
             written = f"{base}:{self.argument}" if self.argument else base
             raise UsageError(f"metric {name!r}: write {written}")
         self.title = self.title or (name if given else name.replace("_", " "))

@@ -1,4 +1,4 @@
-"""wrong_language:CODE: how many outputs are in another language than they should be.
+"""wrong_language[:CODE]: how many outputs are in another language than they should be.
 
 Models of several languages sometimes translate into one that they have learned better, or copy the
 source. py3langid identifies languages from the bytes of a text (Lui and Baldwin 2012).
@@ -29,27 +29,28 @@ class WrongLanguage(OutputMetric):
     """Share of the outputs that are clearly in another language than the target's.
 
     The argument is the code of the target's language, and perhaps those of the languages that
-    outputs may be in instead, joined by +: such as de+en+fr. Without them, all are candidates.
+    outputs may be in instead, joined by +: such as de+en+fr. Without them, all are candidates. In
+    the evaluation of a problem that knows its languages, the argument may be left out.
     """
 
-    argument = "CODE[+CODE...]"
+    argument = "[CODE[+CODE...]]"
     lower_is_better = True
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self._target, *self._others = name.partition(":")[2].split("+")
-        self.title = f"wrong language (% of outputs not in {self._target})"
+        self.title = f"wrong language (% of outputs not in {self._target or 'their language'})"
 
     def check(self) -> None:
         """Raises UserError if py3langid is not installed, or does not know a language."""
         extras.require(extras.LANGUAGES, f"metric {self.name!r}")
-        _ = self._codes
+        _ = self._candidates
 
     @property
     def signature(self) -> str:
         """The rule, and py3langid's version."""
         version = importlib.metadata.version("py3langid")
-        among = "+".join(self._codes[1:]) or "all"
+        among = "+".join(self._candidates[1:]) or "all"
         return f"among:{among}|ratio:{_CLEARLY}|version:py3langid-{version}"
 
     @property
@@ -62,24 +63,31 @@ class WrongLanguage(OutputMetric):
 
         Raises:
             UserError: as in `check`.
+            UsageError: no language is named, and the problem does not know it.
         """
-        return [(bool(self._other_language(segment.output)), 1) for segment in segments]
+        return [(bool(self._other_language(segment)), 1) for segment in segments]
 
     def evaluate(self, segments: Sequence[Segment]) -> Score:
         """Adds to the report how many outputs are in which other language."""
         score = super().evaluate(segments)
-        found = collections.Counter(self._other_language(segment.output) for segment in segments)
+        found = collections.Counter(map(self._other_language, segments))
         del found[""]
         if not found:
             return score
         counts = ", ".join(f"{code} {count}" for code, count in found.most_common())
         return dataclasses.replace(score, report=f"{score.report}\n{self.title}: {counts}")
 
-    def _other_language(self, text: str) -> str:
-        """Returns the language of a text; "" if that may be the target's."""
-        ranked = self._identifier.rank(text)
+    def _other_language(self, segment: Segment) -> str:
+        """Returns the language of an output; "" if that may be the target's."""
+        code = self._target or segment.language
+        if not code:
+            raise UsageError(
+                f"metric {self.name!r}: the problem does not say the language of its targets: name "
+                f"it, {self.name}:de"
+            )
+        ranked = self._identifier.rank(segment.output)
         best, probability = ranked[0]
-        own = dict(ranked)[self._codes[0]]
+        own = dict(ranked)[self._known(code)]
         return best if probability > _CLEARLY * own else ""
 
     @functools.cached_property
@@ -87,21 +95,26 @@ class WrongLanguage(OutputMetric):
         """Gives probabilities to the candidates."""
         identifier = _new_identifier()
         if self._others:
-            identifier.set_languages(self._codes)
+            identifier.set_languages(self._candidates)
         return identifier
 
     @functools.cached_property
-    def _codes(self) -> list[str]:
-        """The target's language and the other candidates, in py3langid's codes."""
+    def _candidates(self) -> list[str]:
+        """The languages of the argument, the target's first, in py3langid's codes."""
         extras.require(extras.LANGUAGES, f"metric {self.name!r}")
-        labels = _new_identifier().labels
-        codes = [self._known(code, labels) for code in (self._target, *self._others)]
+        named = [self._target, *self._others] if self._target else []
+        codes = [self._known(code) for code in named]
         if self._others and len(set(codes)) < 2:
             raise UsageError(f"metric {self.name!r}: name another language after +, or none")
         return list(dict.fromkeys(codes))
 
-    def _known(self, code: str, labels: Sequence[str]) -> str:
+    @functools.cached_property
+    def _labels(self) -> Sequence[str]:
+        return _new_identifier().labels
+
+    def _known(self, code: str) -> str:
         """Returns the code of a language in py3langid's spelling."""
+        labels = self._labels
         if code in labels:
             return code
         found = language_names.meant(code, labels)

@@ -27,9 +27,10 @@ def test_a_missing_package_is_named(monkeypatch):
         registry.metric("wrong_language:de").check()
 
 
-def test_the_argument_is_needed():
-    with pytest.raises(UsageError, match=r"write wrong_language:CODE\[\+CODE\.\.\.\]"):
-        registry.metric("wrong_language")
+def test_the_argument_may_be_left_out_with_its_colon():
+    assert registry.metric("wrong_language").argument == "[CODE[+CODE...]]"
+    with pytest.raises(UsageError, match=r"write wrong_language:\[CODE\[\+CODE\.\.\.\]\]"):
+        registry.metric("wrong_language:")
     assert split_metrics("bleu,wrong_language:de+en") == ("bleu", "wrong_language:de+en")
 
 
@@ -54,6 +55,16 @@ class TestWithPackage:
         assert f"among:{among}|ratio:10|version:py3langid-" in signature
         assert counts.endswith("): en 2, fr 1")
         assert found.statistics == [(False, 1)] * 3 + [(True, 1)] * 3
+
+    def test_without_an_argument_the_language_is_that_of_the_problem(self):
+        outputs = [*map(Output, [*GERMAN, FRENCH])]
+        found = score_outputs("wrong_language", outputs, ["x"] * 4, language="deu")
+        assert found.values["wrong_language"] == 25
+        assert found.report.splitlines()[-1].endswith("not in their language): fr 1")
+        french = score_outputs("wrong_language", outputs, ["x"] * 4, language="fr")
+        assert french.values["wrong_language"] == 75
+        with pytest.raises(UsageError, match="name it, wrong_language:de"):
+            self.score("wrong_language", *GERMAN)
 
     def test_right_outputs_have_no_counts(self):
         found = self.score("wrong_language:de", *GERMAN)
