@@ -55,6 +55,10 @@ class TranslateLibreoffice(TranslateProblem):
     vocab_type = VocabType.SENTENCEPIECE_BPE  # one for both languages
     approx_vocab_size = 16_000
 
+    def __init__(self, was_reversed: bool = False, was_copy: bool = False) -> None:
+        super().__init__(was_reversed, was_copy)
+        self._read: dict[str, list[libreoffice_help.HelpPair]] = {}  # by folder
+
     @property
     def dataset_splits(self) -> Sequence[dict[str, Any]]:
         """Training, dev and test, and the pages left for final tests."""
@@ -82,11 +86,17 @@ class TranslateLibreoffice(TranslateProblem):
 
     def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
         """Yields the pairs of the pages of a split."""
-        form = libreoffice_help.tagged if self.has_tags else libreoffice_help.plain
-        pairs = libreoffice_help.help_pairs(tmp_dir, self.data_languages, form, self.bad_input)
-        for pair in pairs:
+        for pair in self._pairs(tmp_dir):
             if split_of(pair.page) == dataset_split:
                 yield {"inputs": pair.source, "targets": pair.target}
+
+    def _pairs(self, tmp_dir: str) -> Sequence[libreoffice_help.HelpPair]:
+        """Returns the pairs of all splits, which are read once: they are in the same packages."""
+        if tmp_dir not in self._read:
+            form = libreoffice_help.tagged if self.has_tags else libreoffice_help.plain
+            pairs = libreoffice_help.help_pairs(tmp_dir, self.data_languages, form, self.bad_input)
+            self._read[tmp_dir] = list(pairs)
+        return self._read[tmp_dir]
 
 
 class TranslateLibreofficePlain(TranslateLibreoffice):
