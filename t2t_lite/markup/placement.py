@@ -266,11 +266,34 @@ class _Writer:
             start = len(self._target) if is_end else self._units[number].start
             is_start = number == 0
             space = "" if is_start or is_end else self._target[last:start]
-            parts += _run(run, space, is_start, is_end)
+            parts += _run(run, space, is_start, is_end, self._parted(run, space, last, start))
             if not is_end:
                 last = self._units[number].end
                 parts.append(self._segment.escaped(self._target[start:last]))
         return "".join([*parts, self._target[last:]])
+
+    def _parted(self, events: Sequence[_Event], space: str, last: int, start: int) -> set[int]:
+        """Returns before which events white space parts atoms from words.
+
+        In the source they need none, if punctuation stands there: "the icon <img>, and".
+
+        Args:
+            events: what stands between two words.
+            space: the white space between these.
+            last: where the first one ends, in characters.
+            start: where the second one begins.
+        """
+        atoms = [i for i, event in enumerate(events) if event.kind == "atom"]
+        beside = self._target[max(0, last - 1) : last] + self._target[start : start + 1]
+        if not (space and atoms and beside.isalnum()):
+            return set()
+        text, first, final = self._segment.text, events[atoms[0]].node, events[atoms[-1]].node
+        found = set()
+        if _is_no_word(text[max(0, first.start - 1) : first.start]):
+            found.add(_before(events, atoms[0]))
+        if _is_no_word(text[final.start : final.start + 1]):
+            found.add(_after(events, atoms[-1]))
+        return found
 
     def _collect(self, placed: Iterable[_Placed]) -> None:
         """Notes for each gap what stands there, in order."""
@@ -283,7 +306,9 @@ class _Writer:
             self._runs[end].append(_Event("close", node))
 
 
-def _run(events: Sequence[_Event], space: str, is_start: bool, is_end: bool) -> list[str]:
+def _run(
+    events: Sequence[_Event], space: str, is_start: bool, is_end: bool, parted: set[int]
+) -> list[str]:
     """Returns the strings between two words, with white space at the right places.
 
     Args:
@@ -291,8 +316,9 @@ def _run(events: Sequence[_Event], space: str, is_start: bool, is_end: bool) -> 
         space: the white space between the words.
         is_start: whether no word comes before.
         is_end: whether no word comes after.
+        parted: before which events there is white space though the source has none.
     """
-    places = _spaces_of_atoms(events)
+    places = _spaces_of_atoms(events) | parted
     if is_start or is_end:
         places |= set(_spaces_in_elements(events)[:1])
         places -= ({0} if is_start else set()) | ({len(events)} if is_end else set())
@@ -319,16 +345,30 @@ def _spaces_of_atoms(events: Sequence[_Event]) -> set[int]:
         if kind != "atom":
             continue
         if node.space_before:
-            before = i
-            while before and events[before - 1].kind == "open":
-                before -= 1
-            places.add(before)
+            places.add(_before(events, i))
         if node.space_after:
-            after = i + 1
-            while after < len(events) and events[after].kind == "close":
-                after += 1
-            places.add(after)
+            places.add(_after(events, i))
     return places
+
+
+def _is_no_word(character: str) -> bool:
+    """Whether a character is punctuation, or there is none."""
+    return not (character.isalnum() or character.isspace())
+
+
+def _before(events: Sequence[_Event], i: int) -> int:
+    """Returns the first of the tags around an atom that begin before it."""
+    while i and events[i - 1].kind == "open":
+        i -= 1
+    return i
+
+
+def _after(events: Sequence[_Event], i: int) -> int:
+    """Returns what follows the tags around an atom that end after it."""
+    i += 1
+    while i < len(events) and events[i].kind == "close":
+        i += 1
+    return i
 
 
 def _place_of_space(events: Sequence[_Event]) -> int:

@@ -53,6 +53,7 @@ _INNER = r"(?:[^{}]++|\{(?:[^{}]++|\{[^{}]*+\})*+\})*+"
 _PROTECTED = rf"""
     (?:https?|ftp|file)://(?:(?!&(?:[lg]t|quot|apos);)[^\s<>"'`{{}}])*[^\s<>"'`{{}}.,;:!?)\]]
   | (?<![\w.+\-])[\w.+\-]++@[\w\-]+(?:\.[\w\-]+)+
+  | (?<![\w/.:\-~])/(?:[\w.\-]++/)+[\w.\-]*\w       # an absolute path
   | `[^`\n]+`
   | \{{\{{[^{{}}\n]*+\}}\}}
   | [$%\#]?\{{\s*+[\w.$\[\]\-]*+\s*+(?:[,:!]{_INNER})?\}}
@@ -64,8 +65,8 @@ _PROTECTED = rf"""
   | %[A-Z][A-Z_]{{2,}}%?
   | \p{{RI}}\p{{RI}}
   | [0-9\#*]\uFE0F?\u20E3
-  | (?:\p{{Emoji_Presentation}}|\p{{Extended_Pictographic}}\uFE0F)[\p{{EMod}}\uFE0F]*
-    (?:\u200D\p{{Extended_Pictographic}}[\p{{EMod}}\uFE0F]*)*
+  | (?:\p{{Emoji_Presentation}}|\p{{Extended_Pictographic}}[\uFE0E\uFE0F])[\p{{EMod}}\uFE0E\uFE0F]*
+    (?:\u200D\p{{Extended_Pictographic}}[\p{{EMod}}\uFE0E\uFE0F]*)*
 """
 _ATTRIBUTES = r"""(?:[^<>"']++|"[^"]*+"|'[^']*+')*+"""
 _TAGS = rf"""

@@ -87,6 +87,8 @@ def test_marks_show_where_pieces_go(source, target, expected):
         ("<a>x <b>y</b></a> z", "Z Y X", [2, 1, 0], "Z <a><b>Y</b> X</a>"),
         ("{n} files in {dir}.", "In Dateien.", [1, 0, 2], None),
         ("see <br>it", "es sehen", [1, 0], None),
+        ("the icon <img>, and go", "Symbol geh dann", [1, 4, 3], "Symbol <img> geh dann"),
+        ("go (<img> icon) now", "geh Symbol jetzt", [0, 2, 4], "geh <img> Symbol jetzt"),
         ("a &lt; b", "A < B & C", [0, 1, 2, 2, 2], "A &lt; B &amp; C"),
         ("<b>gone</b> here", "", [], "<b></b>"),
     ],

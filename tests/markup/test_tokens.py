@@ -36,6 +36,25 @@ def test_xml_has_no_void_elements_and_five_entities():
     ]
 
 
+def test_variation_selectors_belong_to_their_symbols():
+    assert _kinds("a \U0001f50e\ufe0e b \u2764\ufe0e") == [
+        (TokenKind.TEXT, "a "),
+        (TokenKind.PROTECTED, "\U0001f50e\ufe0e"),
+        (TokenKind.TEXT, " b "),
+        (TokenKind.PROTECTED, "\u2764\ufe0e"),
+    ]
+
+
+@pytest.mark.parametrize("path", ["/etc/hosts", "/text/guide/arrange_chapters.xhp"])
+def test_absolute_paths_are_protected(path):
+    assert _kinds(f"See {path}.")[1] == (TokenKind.PROTECTED, path)
+
+
+@pytest.mark.parametrize("text", ["and/or he/she 1/2/3 km/h", "a / b / c", "// note", "/or"])
+def test_other_slashes_are_text(text):
+    assert _kinds(text) == [(TokenKind.TEXT, text)]
+
+
 def test_the_text_of_a_script_is_hidden():
     script = "<script>if (a < b) { c = '<b>'; }</script>"
     assert _kinds(script) == [(TokenKind.HIDDEN, script)]
