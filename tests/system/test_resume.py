@@ -30,6 +30,8 @@ AS_IMPORTED = (
 )
 # Segmentations of every epoch; masks and dropped symbols of every pass, of which there are two.
 DRAWN_ANEW = "bpe_dropout=0.2,rdrop_alpha=5,symbol_dropout=0.1"
+MIXED = "bpe_dropout=0.2"
+MIXTURE = "text2text_tmpdir_bpe:0.7+text2text_tmpdir_bpe_rev:0.3"
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +50,7 @@ def data_dir(tmp_path_factory):
         for side in ("inputs", "targets"):
             (folder / f"{side}.{split}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     data = tmp_path_factory.mktemp("data")
-    for problem in ("text2text_tmpdir", "text2text_tmpdir_bpe"):
+    for problem in ("text2text_tmpdir", "text2text_tmpdir_bpe", MIXTURE):
         generate_data(registry.problem(problem), str(data), str(folder))
     return data
 
@@ -56,8 +58,9 @@ def data_dir(tmp_path_factory):
 def trainer_flags(
     data_dir, output_dir, devices: int, steps: int, schedule: str, features: str = ""
 ) -> list[str]:
+    problem = f"text2text_tmpdir{'_bpe' if 'bpe' in features else ''}"
     return [
-        f"--problem=text2text_tmpdir{'_bpe' if 'bpe' in features else ''}",
+        f"--problem={MIXTURE if features == MIXED else problem}",
         "--model=transformer",
         "--hparams_set=transformer_test",
         f"--hparams={HPARAMS},{features}",
@@ -135,6 +138,7 @@ def wait_for_progress(process, output_dir) -> None:
         pytest.param(4, 1500, 20, "train", KILL, "", id="20-times-4-devices", marks=SLOW),
         pytest.param(1, 4000, 20, "train", KILL, DRAWN_ANEW, id="20-times-drawn-anew", marks=SLOW),
         pytest.param(2, 16, 1, "train", KILL, AS_IMPORTED, id="as-imported", marks=SLOW),
+        pytest.param(2, 300, 5, WITH_EVALUATION, KILL, MIXED, id="mixture", marks=SLOW),
         pytest.param(1, 600, 10, WITH_EVALUATION, TERM, "", id="pre-empted-10-times", marks=SLOW),
         pytest.param(
             *(2, 300, 5, WITH_EVALUATION, KILL, EVERY_FEATURE),
