@@ -96,7 +96,7 @@ class PairAugmentation(abc.ABC):
         edits = self._edits(texts[1], sorted(chosen), numbers[-1])
         edited = [EditedText(text, own) for text, own in zip(texts, edits, strict=True)]
         new = [
-            encoder.encode(after.text) if own else ids
+            [*encoder.start_of(ids), *encoder.encode_text(after.text)] if own else ids
             for encoder, ids, after, own in zip(self._encoders, sides, edited, edits, strict=True)
         ]
         alignment: list[int] = []

@@ -22,8 +22,10 @@ class SuggestingText:
     """
 
     def __init__(self, source: str, terms: TermList) -> None:
-        found = [(place + len(term), suggestion(terms.forms[term][0]))
-                 for place, term in terms.places(source)]  # fmt: skip
+        found = [
+            (place + len(term), suggestion(terms.forms[term][0]))
+            for place, term in terms.places(source)
+        ]
         self.text = EditedText(source, [Edit(end, end, form) for end, form in found]).text
         self._spans: list[tuple[int, int]] = []  # of the suggestions, in characters of `text`
         size = 0

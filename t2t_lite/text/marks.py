@@ -41,7 +41,7 @@ def require_spelled(marks: Iterable[str], encoder: TextEncoder, hparam: str, sid
     """
     text = "".join(f"a{mark} b {mark} c{mark}." for mark in marks)
     try:
-        is_spelled = encoder.decode(encoder.encode(text)) == text
+        is_spelled = encoder.decode(encoder.encode_text(text)) == text
     except DataError:
         is_spelled = False
     if not is_spelled or isinstance(encoder, TabEncoder):

@@ -11,6 +11,7 @@ from t2t_lite.data.augmentation import MarkupAugmentation, Pair, TermAugmentatio
 from t2t_lite.errors import UsageError
 from t2t_lite.text import philox, sentencepiece_encoder
 from t2t_lite.text.marks import PLACEHOLDERS, SUGGESTION
+from t2t_lite.text.multilingual_encoder import MultilingualEncoder
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
 from t2t_lite.text.subword_text_encoder import SubwordTextEncoder, count_tokens
 from t2t_lite.text.text_encoder import EOS_ID, ByteTextEncoder, TokenTextEncoder
@@ -192,3 +193,23 @@ def test_vocabularies_of_words_are_refused(tmp_path):
     TermAugmentation({"inputs": subwords, "targets": tokens}, 0.5)
     with pytest.raises(UsageError, match=r"markup_augmentation=0\.5: .*of the targets"):
         MarkupAugmentation({"inputs": subwords, "targets": tokens}, 0.5)
+
+
+@pytest.mark.parametrize("augmentation", [TermAugmentation, MarkupAugmentation])
+def test_sources_keep_the_tokens_of_their_languages(tmp_path, augmentation):
+    path = tmp_path / "many.model"
+    sentencepiece_encoder.train("bpe", path, LINES, 420, ["<2de>", "<2fr>", "<bt>"])
+    encoder = MultilingualEncoder(path)  # of a mixture: no language is chosen
+    for language in ("de", "fr+bt"):
+        spoken = encoder.in_language(language)
+        start = [*encoder.starts[language]]
+        n = len(start)  # targets have no such tokens
+        pairs = [
+            Pair(source, target[n:], alignment[n:])
+            for source, target, alignment in (pair_of(spoken, number) for number in range(20))
+        ]
+        for before, after in zip(pairs, augmented(augmentation, encoder, pairs), strict=True):
+            assert before.source != after.source
+            assert after.source[:n] == start
+            assert not set(start) & {*after.source[n:], *after.target}
+            assert len(after.alignment) == len(after.target)
