@@ -312,11 +312,11 @@ def dataset(
     scheme = BatchingScheme.from_hparams(settings, is_training)
     reader = ExampleReader.of(problem, settings)
     if is_training:
-        rewrites = Rewriter.asked_for(settings)  # else the vocabulary may be missing
-        encoders = problem.get_feature_encoders(folder) if rewrites else {}
         members = training_files(problem, folder, settings.mixture_temperature)
         for member in members:
             require_alignments(member.paths, settings)
+        rewrites = Rewriter.asked_for(settings)  # else the vocabulary may be missing
+        encoders = problem.get_feature_encoders(folder) if rewrites else {}
         batches = train_dataset(
             [path for member in members for path in member.paths],
             scheme,

@@ -104,6 +104,7 @@ def test_t2ts_search_defaults():
         "max_input_size": -1,
         "source_language": "",
         "target_language": "",
+        "term_mode": "hard",
     }
 
 

@@ -48,6 +48,7 @@ MAPPED = {
     "target_language",
     "max_input_size",
     "shortlist",
+    "term_mode",
 }
 WITHOUT_EFFECT = {
     "stopping": "the search ends when beam_size outputs have ended",

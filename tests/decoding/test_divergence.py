@@ -204,7 +204,9 @@ class Inline(TensorFlowWorker):
 def asking(names=("runs/one/model.ckpt-5",)) -> Decoder:
     """A decoder that cannot answer questions."""
     encoders = {"inputs": ByteTextEncoder(), "targets": ByteTextEncoder()}
-    model = types.SimpleNamespace(hparams=types.SimpleNamespace(max_length=0), weights=[])
+    model = types.SimpleNamespace(
+        hparams=types.SimpleNamespace(max_length=0, markup_augmentation=0), weights=[]
+    )
     model.learned_positions = 0
     problem = types.SimpleNamespace(
         has_inputs=True,

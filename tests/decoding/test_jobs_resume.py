@@ -94,7 +94,9 @@ def run(config: DecoderConfig, batches: Batches) -> str:
     """Runs the command's job with these batches; returns what it wrote."""
     hparams = DecodeHParams(batch_size=3, max_input_size=9, return_beams=True, beam_size=2)
     hparams = hparams.copy(write_beam_scores=True)
-    model = types.SimpleNamespace(hparams=types.SimpleNamespace(max_length=0))
+    model = types.SimpleNamespace(
+        hparams=types.SimpleNamespace(max_length=0, markup_augmentation=0)
+    )
     model.learned_positions = 0
     decoder = Decoder(TensorFlowEngine([model], BYTES, hparams), Bytes())
     decoder.engine.map = batches.map

@@ -76,7 +76,7 @@ def test_checkpoints_are_scored_in_the_dtype(run, decoder, monkeypatch):
     monkeypatch.setattr(checkpoint_evaluation, "eval_dataset", lambda *args, **kwargs: [])
     monkeypatch.setattr(type(run.problem), "existing_filepaths", lambda *args: [])
     scorer = checkpoint_evaluation._Scorer(str(run.folder), devices.make_strategy(0), "", SETTINGS)
-    scorer.score(run.latest_checkpoint(), "dev", [])
+    scorer.score(run.latest_checkpoint(), "dev", {"": []})
     assert not evaluated[0].is_narrow
     for one, other in zip(decoded[0], decoder.engine.models[0].get_weights(), strict=True):
         np.testing.assert_array_equal(one, other)

@@ -65,7 +65,7 @@ def _zip(method: int) -> bytes:
 
 def _sentencepiece() -> bytes:
     lines = ["some words to learn from", "and some more words"] * 20
-    return sentencepiece_encoder._train("bpe", lines, 300)
+    return sentencepiece_encoder._train("bpe", lines, 300, [])
 
 
 def _subwords() -> bytes:
