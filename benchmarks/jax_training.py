@@ -21,6 +21,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import keras
 import numpy as np
 
 SIDES = ("inputs", "targets", "alignment")
@@ -28,6 +29,7 @@ LENGTHS = (24, 48, 96)  # of batches, in subwords; longer examples are left out
 LOGGED = 500  # updates between two lines
 
 Batch = dict[str, np.ndarray]
+State = tuple[list, list, list]  # weights, other variables, and those of the optimizer
 
 
 def pack(run: str, file: pathlib.Path) -> None:
@@ -91,6 +93,26 @@ class Batches:
         return batch
 
 
+class Rate(keras.optimizers.schedules.LearningRateSchedule):
+    """The learning rate of `transformer_base`: its warm-up, and then the inverse square root.
+
+    Args:
+        hparams: of the model.
+    """
+
+    def __init__(self, hparams: Any) -> None:
+        self._hparams = hparams
+
+    def __call__(self, step: Any) -> Any:
+        """Returns the rate of an update, after so many others."""
+        h = self._hparams
+        number = keras.ops.cast(step, "float32") + 1.0
+        warmup = max(1.0, h.learning_rate_warmup_steps)
+        scale = h.learning_rate_constant * h.hidden_size**-0.5
+        falling = keras.ops.rsqrt(keras.ops.maximum(number, warmup))
+        return scale * keras.ops.minimum(1.0, number / warmup) * falling
+
+
 class Training:
     """Trains models of the same kind and size, one after the other, by one compiled function.
 
@@ -100,10 +122,11 @@ class Training:
 
     def __init__(self, model: Any) -> None:
         import jax
-        import keras
 
-        self.model, self._hparams = model, model.hparams
-        self._optimizer = keras.optimizers.Adam(1.0, beta_1=0.9, beta_2=0.997, epsilon=1e-9)
+        self.model = model
+        h = model.hparams
+        self._smoothing = h.label_smoothing
+        self._optimizer = keras.optimizers.Adam(Rate(h), beta_1=0.9, beta_2=0.997, epsilon=1e-9)
         self._optimizer.build(model.trainable_variables)
         variables = (
             model.trainable_variables,
@@ -111,37 +134,24 @@ class Training:
             self._optimizer.variables,
         )
         self._initial = [[np.asarray(variable.value) for variable in some] for some in variables]
-        self._update = jax.jit(self._updated, donate_argnums=(0, 1, 2))
+        self.update = jax.jit(self._updated, donate_argnums=0)
 
-    def __call__(self, batches: Iterable[Batch], steps: int, name: str) -> list[np.ndarray]:
-        """Returns the weights after so many updates."""
+    def start(self) -> State:
+        """Returns the state before the first update: weights, other variables, optimizer."""
         import jax.numpy as jnp
 
-        h = self._hparams
-        state = [[jnp.array(value) for value in values] for values in self._initial]
-        warmup = max(1, h.learning_rate_warmup_steps)
-        start = time.time()
-        for step, batch in zip(range(1, steps + 1), batches, strict=False):
-            rate = h.learning_rate_constant * min(1.0, step / warmup)
-            rate *= max(step, warmup) ** -0.5 * h.hidden_size**-0.5
-            *state, loss, others = self._update(*state, batch, jnp.float32(rate))
-            if step % LOGGED == 0 or step == steps:
-                print(
-                    f"{name} step {step} loss {float(loss):.3f} others {float(others):.3f} "
-                    f"{time.time() - start:.0f} s",
-                    flush=True,
-                )
-        return [np.asarray(value, np.float32) for value in state[0]]
+        # Copies, because an update reuses its arguments' memory for its results.
+        return tuple([jnp.array(value) for value in values] for values in self._initial)
 
-    def _updated(self, trainable: list, rest: list, slots: list, batch: Batch, rate: Any) -> tuple:
+    def _updated(self, state: State, batch: Batch) -> tuple:
+        """Returns the next state, the mean loss of a token in nats, and the auxiliary losses."""
         import jax
 
+        trainable, rest, slots = state
         gradient = jax.grad(self._loss, has_aux=True)
         gradients, (rest, *shown) = gradient(trainable, rest, batch)
-        moved, slots = self._optimizer.stateless_apply(slots, gradients, trainable)
-        # The optimizer's own rate is 1.
-        trainable = [a + rate * (b - a) for a, b in zip(trainable, moved, strict=True)]
-        return trainable, rest, slots, *shown
+        trainable, slots = self._optimizer.stateless_apply(slots, gradients, trainable)
+        return (trainable, rest, slots), *shown
 
     def _loss(self, trainable: list, rest: list, batch: Batch) -> tuple:
         """Returns the mean loss of a token, smoothed, with the auxiliary losses."""
@@ -151,7 +161,7 @@ class Training:
         logits, rest, others = self.model.stateless_call(
             trainable, rest, batch, training=True, return_losses=True
         )
-        smoothing = self._hparams.label_smoothing
+        smoothing = self._smoothing
         low = smoothing / (logits.shape[-1] - 1)
         logs = jax.nn.log_softmax(logits.astype(jnp.float32))  # [B, T, V]
         right = jnp.take_along_axis(logs, batch["targets"][..., None], axis=-1)[..., 0]
@@ -164,8 +174,6 @@ class Training:
 
 def train(packed_files: Sequence[pathlib.Path], steps: int, cells: int) -> None:
     """Trains a model for each file, all of the same settings, and writes the weights."""
-    import keras
-
     from t2t_lite import registry
 
     training, settings = None, None
@@ -176,16 +184,31 @@ def train(packed_files: Sequence[pathlib.Path], steps: int, cells: int) -> None:
             settings = values, sizes
             hparams = registry.hparams(flags["hparams_set"]).copy(**values).copy(dtype="bfloat16")
             keras.utils.set_random_seed(1)
-            model = registry.model(flags["model"])(hparams, *sizes)
+            training = Training(registry.model(flags["model"])(hparams, *sizes))
             sides = SIDES if hparams.is_guided else SIDES[:2]
-            model({side: np.ones((1, 2), np.int32) for side in sides}, training=True)
-            training = Training(model)
         if (values, sizes) != settings:
             raise SystemExit(f"{file}: other hparams or vocabulary sizes than in {packed_files[0]}")
-        weights = training(Batches(packed, cells, sides), steps, file.stem)
+        weights = trained(training, Batches(packed, cells, sides), steps, file.stem)
         names = [variable.path for variable in training.model.trainable_variables]
         halves = {str(i): value.astype(np.float16) for i, value in enumerate(weights)}
         np.savez(weights_of(file), steps=steps, names=names, **halves)
+
+
+def trained(
+    training: Training, batches: Iterable[Batch], steps: int, name: str
+) -> list[np.ndarray]:
+    """Returns the weights after so many updates; prints the losses of some."""
+    state = training.start()
+    start = time.time()
+    for step, batch in zip(range(1, steps + 1), batches, strict=False):
+        state, loss, others = training.update(state, batch)
+        if step % LOGGED == 0 or step == steps:
+            print(
+                f"{name} step {step} loss {float(loss):.3f} others {float(others):.3f} "
+                f"{time.time() - start:.0f} s",
+                flush=True,
+            )
+    return [np.asarray(value, np.float32) for value in state[0]]
 
 
 def weights_of(file: pathlib.Path) -> pathlib.Path:

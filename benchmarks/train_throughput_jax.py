@@ -21,46 +21,21 @@ OURS, PRODUCTS = "t2t_lite", "matrix products"
 def prepare_ours(shape: contenders.Shape) -> pairing.Step:
     """Our model, trained by a compiled JAX function."""
     import jax
-    import jax.numpy as jnp
-    import keras
+    import jax_training
 
     from t2t_lite import registry
 
-    hparams = registry.hparams("transformer_base").copy(dtype="bfloat16", **shape.hparams)
-    model = registry.model("transformer")(hparams, shape.vocabulary, shape.vocabulary)
-    optimizer = keras.optimizers.Adam(1e-4, beta_1=0.9, beta_2=0.997, epsilon=1e-9)
-    optimizer.build(model.trainable_variables)
-
-    def loss(trainable: list, rest: list, batch: dict) -> tuple[jax.Array, list]:
-        logits, rest = model.stateless_call(trainable, rest, batch, training=True)
-        targets = batch["targets"]
-        logs = jax.nn.log_softmax(logits.astype(jnp.float32))  # [B, T, V]
-        right = jnp.take_along_axis(logs, targets[..., None], axis=-1)[..., 0]
-        low = contenders.SMOOTHING / (shape.vocabulary - 1)
-        losses = -(1 - contenders.SMOOTHING - low) * right - low * logs.sum(-1)
-        present = targets != 0
-        return jnp.sum(losses * present) / jnp.sum(present), rest
-
-    @functools.partial(jax.jit, donate_argnums=(0, 1, 2))
-    def update(trainable: list, rest: list, slots: list, batch: dict) -> tuple:
-        gradients, rest = jax.grad(loss, has_aux=True)(trainable, rest, batch)
-        trainable, slots = optimizer.stateless_apply(slots, gradients, trainable)
-        return trainable, rest, slots
-
-    # Copies, because a step reuses its arguments' memory for its results.
-    state = tuple(
-        [jnp.array(variable.value) for variable in variables]
-        for variables in (
-            model.trainable_variables,
-            model.non_trainable_variables,
-            optimizer.variables,
-        )
+    hparams = registry.hparams("transformer_base").copy(
+        dtype="bfloat16", label_smoothing=contenders.SMOOTHING, **shape.hparams
     )
+    model = registry.model("transformer")(hparams, shape.vocabulary, shape.vocabulary)
+    training = jax_training.Training(model)
+    state = training.start()
     batches = itertools.cycle([jax.device_put(batch) for batch in shape.batches()])
 
     def step() -> None:
         nonlocal state
-        state = update(*state, next(batches))
+        state, *_ = training.update(state, next(batches))
         jax.block_until_ready(state)
 
     return step

@@ -278,6 +278,8 @@ class NamedMixture(MultilingualProblem):
         directions: the members.
     """
 
+    directions: Sequence[Direction]
+
     def __init__(self, directions: Sequence[Direction]) -> None:
         self.directions = directions
         super().__init__()
@@ -285,10 +287,9 @@ class NamedMixture(MultilingualProblem):
     @property
     def base_name(self) -> str:
         """The names of the problems, with their weights."""
-        given = map(_direction, self.directions)
         return _JOIN.join(
             d.problem if d.weight is None else f"{d.problem}{_WEIGHT}{_number(d.weight)}"
-            for d in given
+            for d in self.directions
         )
 
     def dataset_filename(self) -> str:

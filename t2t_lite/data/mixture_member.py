@@ -129,10 +129,6 @@ class Member(Text2TextProblem):
         """The problem's."""
         return self.of.dataset_splits
 
-    def has_split(self, split: str) -> bool:
-        """Whether the problem has a split."""
-        return any(entry["split"] == split for entry in self.dataset_splits)
-
     @property
     def is_generate_per_split(self) -> bool:
         """As for the problem."""
@@ -270,7 +266,7 @@ class Member(Text2TextProblem):
 def _unfit(problem: Any) -> str:
     """Returns why a problem cannot be in a mixture; "" if it can."""
     if not isinstance(problem, Text2TextProblem):
-        return "yields no pairs of text (it is no Text2TextProblem)"
+        return "yields no pairs of text (it is not a Text2TextProblem)"
     if problem.members != (problem,):
         return "is a mixture: name its members"
     if not problem.has_inputs or problem.has_labels:

@@ -206,6 +206,10 @@ class Problem(abc.ABC):
             {"split": DatasetSplit.EVAL, "shards": 1},
         ]
 
+    def has_split(self, split: str) -> bool:
+        """Whether `dataset_splits` has a split."""
+        return any(entry["split"] == split for entry in self.dataset_splits)
+
     def filepaths(self, data_dir: str, split: str) -> list[str]:
         """Returns the data files of a split, whether they exist or not."""
         for entry in self.dataset_splits:

@@ -210,7 +210,7 @@ def _make_augmentations(
             continue
         if not reader.has_inputs or reader.has_labels:
             raise UsageError(
-                f"hparam {kind.hparam}={share:g}: the problem is no translation of texts: set "
+                f"hparam {kind.hparam}={share:g}: the problem does not translate texts: set "
                 f"{kind.hparam}=0"
             )
         if kind.needs_alignment and reader.change:

@@ -60,23 +60,18 @@ def parts_of(problem: Problem, split: str, metrics: Sequence[str] = ()) -> list[
     found = [
         Part(label, member, given or tuple(dict.fromkeys([*problem.metrics, *member.metrics])))
         for label, member in _labelled(problem).items()
-        if has_split(member, split)
+        if member.has_split(split)
     ]
     return found or [Part("", problem, given or problem.metrics)]  # reading it tells what is wrong
 
 
 def without_split(problem: Problem, split: str) -> list[str]:
     """Returns the names of the members that a split's evaluation leaves out."""
-    return [m.name for m in _labelled(problem).values() if not has_split(m, split)]
-
-
-def has_split(problem: Problem, split: str) -> bool:
-    """Whether a problem has a split."""
-    return any(entry["split"] == split for entry in problem.dataset_splits)
+    return [m.name for m in _labelled(problem).values() if not m.has_split(split)]
 
 
 def _labelled(problem: Problem) -> dict[str, Problem]:
-    """Returns the members of a mixture by label; none if the problem is no mixture."""
+    """Returns the members of a mixture by label; none if the problem is not a mixture."""
     members = problem.members
     if members == (problem,):
         return {}

@@ -43,8 +43,7 @@ class WrongLanguage(OutputMetric):
 
     def check(self) -> None:
         """Raises UserError if py3langid is not installed, or does not know a language."""
-        extras.require(extras.LANGUAGES, f"metric {self.name!r}")
-        _ = self._candidates
+        _ = self._model, self._candidates
 
     @property
     def signature(self) -> str:
@@ -93,15 +92,21 @@ class WrongLanguage(OutputMetric):
     @functools.cached_property
     def _identifier(self) -> "LanguageIdentifier":
         """Gives probabilities to the candidates."""
-        identifier = _new_identifier()
         if self._others:
-            identifier.set_languages(self._candidates)
-        return identifier
+            self._model.set_languages(self._candidates)
+        return self._model
+
+    @functools.cached_property
+    def _model(self) -> "LanguageIdentifier":
+        """Knows all languages, until `_identifier` restricts it."""
+        extras.require(extras.LANGUAGES, f"metric {self.name!r}")
+        from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+        return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
 
     @functools.cached_property
     def _candidates(self) -> list[str]:
         """The languages of the argument, the target's first, in py3langid's codes."""
-        extras.require(extras.LANGUAGES, f"metric {self.name!r}")
         named = [self._target, *self._others] if self._target else []
         codes = [self._known(code) for code in named]
         if self._others and len(set(codes)) < 2:
@@ -110,7 +115,8 @@ class WrongLanguage(OutputMetric):
 
     @functools.cached_property
     def _labels(self) -> Sequence[str]:
-        return _new_identifier().labels
+        """All languages of the model."""
+        return list(self._model.labels)
 
     def _known(self, code: str) -> str:
         """Returns the code of a language in py3langid's spelling."""
@@ -123,9 +129,3 @@ class WrongLanguage(OutputMetric):
         raise UsageError(
             f"metric {self.name!r}: py3langid knows no language {code!r}{question(found)}"
         )
-
-
-def _new_identifier() -> "LanguageIdentifier":
-    from py3langid.langid import MODEL_FILE, LanguageIdentifier
-
-    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

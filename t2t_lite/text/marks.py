@@ -1,6 +1,6 @@
-"""Characters that mark what is no text of a source: suggested terms, and placeholders.
+"""Characters that mark suggested terms and placeholders, which are not part of a text.
 
-They are control characters of ASCII, which no text has and which are no white space. Every
+They are ASCII control characters other than white space, which texts do not contain. Every
 vocabulary of subwords or bytes spells them: SentencePiece and bytes with one id each.
 """
 

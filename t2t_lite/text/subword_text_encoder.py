@@ -81,7 +81,7 @@ class SubwordTextEncoder(TextEncoder):
         """Returns the text of a subtoken, with a space after it at the end of a word."""
         subtoken = self._subtokens[id_]
         text = _unescape(subtoken.removesuffix("_"))
-        # Part of an escape is no text.
+        # Part of an escape is not text.
         is_whole = _escape(text, self._alphabet).removesuffix("_") == subtoken.removesuffix("_")
         return f"{text}{' ' * subtoken.endswith('_')}" if is_whole else ""
 

@@ -333,8 +333,7 @@ def test_a_member_that_changes_its_examples_is_refused(monkeypatch):
     problem, hparams = registry.problem(MIXTURE), BasicHParams()
     assert ExampleReader.of(problem, hparams).change is None
     french = type(registry.problem(FRENCH))
-    change = lambda self, hparams, split: dict  # noqa: E731
-    monkeypatch.setattr(french, "change_of_examples", change, raising=False)
+    monkeypatch.setattr(french, "change_of_examples", lambda *_: dict, raising=False)
     with pytest.raises(UsageError, match=f"'{FRENCH}' changes its examples"):
         ExampleReader.of(problem, hparams)
 
@@ -345,3 +344,17 @@ def test_findings_name_the_member(folder, tmp_path):
     name = f"{problem.members[1].dataset_filename()}.findings.json"
     (tmp_path / name).write_text('{"train": ["train: 1 inputs are odd"]}')
     assert of_data(problem, str(tmp_path)) == [f"{FRENCH}, train: 1 inputs are odd"]
+
+
+def test_a_vocabulary_goes_on_from_that_of_a_smaller_mixture(tmp_path):
+    fewer, more = tmp_path / "fewer", tmp_path / "more"
+    old = generate(fewer, f"{GERMAN}+{FRENCH}")
+    new = registry.problem(MIXTURE)
+    generate_data(new, str(more), str(more), DatagenOptions(extend_vocab=str(fewer)))
+    there, here = (p.get_feature_encoders(str(f))["inputs"] for p, f in ((old, fewer), (new, more)))
+    assert here.tokens[: there.vocab_size] == there.tokens
+    assert {code: here.languages[code] for code in there.languages} == there.languages
+    assert here.languages.keys() - there.languages.keys() == {"en"}
+    assert here.languages["en"] >= there.vocab_size
+    english = new.members[2].get_feature_encoders(str(more))["inputs"]
+    assert english.encode("abcd")[0] == here.languages["en"]
