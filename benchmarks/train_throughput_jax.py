@@ -25,9 +25,7 @@ def prepare_ours(shape: contenders.Shape) -> pairing.Step:
 
     from t2t_lite import registry
 
-    hparams = registry.hparams("transformer_base").copy(
-        dtype="bfloat16", label_smoothing=contenders.SMOOTHING, **shape.hparams
-    )
+    hparams = registry.hparams("transformer_base").copy(dtype="bfloat16", **shape.hparams)
     model = registry.model("transformer")(hparams, shape.vocabulary, shape.vocabulary)
     training = jax_training.Training(model)
     state = training.start()
