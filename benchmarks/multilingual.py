@@ -9,7 +9,7 @@ The parts, each by t2t-datagen, t2t-trainer, t2t-decoder and t2t-eval, on the te
   same size, and as many updates for each direction (`--updates`).
 - added: `--added` joins them later. Its vocabulary goes on from that of the many
   (t2t-datagen --extend_vocab), its model from theirs (t2t-trainer --warm_start_from), for a tenth
-  of their updates. Beside it: a model of that language alone.
+  of their updates. Half of the examples are of it. Beside it: a model of that language alone.
 - any_pair: German to French and back, by a model that has learned both with English: directly,
   which it has not learned, by way of English (--pivot=en), and by models of these pairs.
 
@@ -29,8 +29,10 @@ from t2t_lite import registry
 
 HPARAMS = (
     "num_hidden_layers=3,hidden_size=192,filter_size=768,batch_size=4096,"
-    "layer_prepostprocess_dropout=0.2,learning_rate_constant=2,learning_rate_warmup_steps=1000"
+    "layer_prepostprocess_dropout=0.2"
 )
+RATE = "learning_rate_constant=2,learning_rate_warmup_steps=1000"
+RATE_OF_MORE = "learning_rate_constant=0.15,learning_rate_warmup_steps=50"  # of a trained model
 PARTS = ("many", "added", "any_pair")
 _SHARE_OF_ADDED = 0.1  # of the updates of the many
 
@@ -66,7 +68,7 @@ class Bench:
             output_dir=run,
             model="transformer",
             hparams_set="transformer_small",
-            hparams=HPARAMS,
+            hparams=f"{HPARAMS},{RATE_OF_MORE if base else RATE}",
             train_steps=updates,
             schedule="train",
             **({"warm_start_from": self.output_dir / base} if base else {}),
@@ -110,7 +112,8 @@ class Bench:
     def added(self, languages: Sequence[str], added: str) -> None:
         """Prints the table of a language that joins later."""
         updates = round(_SHARE_OF_ADDED * self.updates * len(languages))
-        problem = "+".join(map(from_english, (*languages, added)))
+        weights = dict.fromkeys(languages, 0.5 / len(languages)) | {added: 0.5}
+        problem = "+".join(f"{from_english(x)}:{weight:g}" for x, weight in weights.items())
         before = self.scores(self.output_dir / "many")
         after = self.scores(self.train("added", problem, updates, base="many"))
         own = self.scores(self.train(added, from_english(added), self.updates))
