@@ -30,7 +30,8 @@ class BasicHParams(HParams):
     # What the batches of the input pipeline depend on, which `t2t_lite.dataset` takes.
     of_batches: ClassVar[tuple[str, ...]] = (
         *("batch_size", "max_length", "min_length", "min_length_bucket", "length_bucket_step"),
-        *("batch_shuffle_size", "eval_drop_long_sequences", "mixture_temperature"),
+        *("batch_shuffle_size", "eval_drop_long_sequences"),
+        *("mixture_temperature", "mixture_annealing_steps"),
         *("max_input_seq_length", "max_target_seq_length", "bpe_dropout", "unigram_alpha"),
         *("source_casing_noise", "source_typo_noise", "source_punctuation_noise"),
         *("term_augmentation", "markup_augmentation"),
@@ -82,6 +83,12 @@ class BasicHParams(HParams):
         "power of 1 / mixture_temperature: 1 is by size, 5 has more of the small ones, 100 nearly "
         "the same of all. Weights in the mixture replace it.",
         minimum=1,
+    )
+    mixture_annealing_steps: int = setting(
+        0,
+        "Updates in which the weights of a mixture such as a:0.9..0.5+b:0.1..0.5 move from the "
+        "first to the last, in a straight line.",
+        minimum=0,
     )
 
     bpe_dropout: float = setting(

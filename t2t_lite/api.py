@@ -295,10 +295,9 @@ def dataset(
     import tensorflow as tf
 
     from t2t_lite.data.batching import BatchingScheme
-    from t2t_lite.data.example_reader import ExampleReader, require_alignments
-    from t2t_lite.data.input_pipeline import eval_dataset, train_dataset
-    from t2t_lite.data.mixing import streams, training_files
-    from t2t_lite.data.rewriting import Rewriter
+    from t2t_lite.data.example_reader import ExampleReader
+    from t2t_lite.data.input_pipeline import eval_dataset
+    from t2t_lite.training.training_data import TrainingData
 
     dataset_split = _split(split)
     problem, settings = _problem(problem), BasicHParams().copy(**hparams)
@@ -307,30 +306,13 @@ def dataset(
             f"hparam {others[0]!r} does not change batches: give it to the model or its training; "
             f"dataset takes {', '.join(BasicHParams.of_batches)}"
         )
-    is_training = dataset_split == DatasetSplit.TRAIN
     folder = _expanded(data_dir)
-    scheme = BatchingScheme.from_hparams(settings, is_training)
-    reader = ExampleReader.of(problem, settings)
-    if is_training:
-        members = training_files(problem, folder, settings.mixture_temperature)
-        for member in members:
-            require_alignments(member.paths, settings)
-        rewrites = Rewriter.asked_for(settings)  # else the vocabulary may be missing
-        encoders = problem.get_feature_encoders(folder) if rewrites else {}
-        batches = train_dataset(
-            [path for member in members for path in member.paths],
-            scheme,
-            reader,
-            parts=1,
-            seed=seed,
-            batch_shuffle_size=settings.batch_shuffle_size,
-            rewriter=Rewriter.of(settings, reader, encoders, seed),
-            epochs=_next_epoch(),
-            streams=streams(members),
-        )
+    if dataset_split == DatasetSplit.TRAIN:
+        batches = TrainingData(problem, folder, settings, seed).batches(1, _next_epoch())
     else:
         paths = problem.existing_filepaths(folder, dataset_split)
-        batches = eval_dataset(paths, scheme, reader, parts=1)
+        scheme = BatchingScheme.from_hparams(settings, training=False)
+        batches = eval_dataset(paths, scheme, ExampleReader.of(problem, settings), parts=1)
 
     def weigh(features: dict[str, "tf.Tensor"]) -> tuple[Any, "tf.Tensor", "tf.Tensor"]:
         features = {name: ids[0] for name, ids in features.items()}  # [1, B, L] -> [B, L]

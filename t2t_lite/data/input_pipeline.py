@@ -44,16 +44,19 @@ _MOST_EPOCHS = 2**32
 _READ_BYTES = 2**18
 
 
-class Stream(NamedTuple):
-    """Consecutive files of a mixture.
+class Mixing(NamedTuple):
+    """How M streams of consecutive files are mixed.
 
     Attributes:
-        files: their number.
-        rate: the probability that the next example is theirs; the sum of all streams is 1.
+        files: the number of each stream's files.
+        rates: [P, M], the probabilities that an example is of each stream; each row adds to 1.
+        examples: [P], ascending: the number of the example that has a row's rates. Between two
+            rows, rates lie on a straight line; beyond the first or last, they are constant.
     """
 
-    files: int
-    rate: float
+    files: Sequence[int]
+    rates: Sequence[Sequence[float]]
+    examples: Sequence[float] = (0.0,)
 
 
 def train_dataset(
@@ -66,7 +69,7 @@ def train_dataset(
     batch_shuffle_size: int,
     rewriter: Rewriter | None = None,
     epochs: tf.data.Dataset | None = None,
-    streams: Sequence[Stream] = (),
+    mixing: Mixing | None = None,
 ) -> tf.data.Dataset:
     """Returns shuffled batches for training, endless by default.
 
@@ -84,7 +87,7 @@ def train_dataset(
             one part; 0: no buffer.
         rewriter: replaces each example anew in every epoch; None: examples stay as they are.
         epochs: numbers of the passes over the examples; None: 0, 1, 2 and so on, without end.
-        streams: how the files are mixed, if they are; their `epochs` are all endless.
+        mixing: how the files are mixed, if they are; all `epochs` are endless then.
 
     Returns:
         A dataset of `{"inputs": int32 [W, B, S], "targets": int32 [W, B, T]}`, 0 for padding; with
@@ -92,8 +95,8 @@ def train_dataset(
     """
     reader_of_batches = rewriter.reader if rewriter else reader
     sources = _Sources(paths, scheme, reader, rewriter, seed)
-    if len(streams) > 1:
-        examples = _mixed(sources, streams, seed)
+    if mixing and len(mixing.files) > 1:
+        examples = _mixed(sources, mixing, seed)
     else:
         every = tf.data.Dataset.counter() if epochs is None else epochs
         examples = sources.examples(range(len(paths)), every)
@@ -145,11 +148,11 @@ class _Sources:
         return _bucketed(chunks, self.scheme, reader)
 
 
-def _mixed(sources: _Sources, streams: Sequence[Stream], seed: int) -> tf.data.Dataset:
+def _mixed(sources: _Sources, mixing: Mixing, seed: int) -> tf.data.Dataset:
     """Returns the examples of all streams, each of one drawn with the streams' rates."""
-    ends = [*itertools.accumulate(stream.files for stream in streams)]
+    ends = [*itertools.accumulate(mixing.files)]
     starts = [0, *ends[:-1]]
-    choices = _draws([stream.rate for stream in streams], seed)
+    choices = _draws(mixing, seed)
     datasets = [
         sources.examples(range(start, end), tf.data.Dataset.counter(), number)
         for number, (start, end) in enumerate(zip(starts, ends, strict=True))
@@ -158,18 +161,28 @@ def _mixed(sources: _Sources, streams: Sequence[Stream], seed: int) -> tf.data.D
     return mixed.prefetch(_MEASURED_RECORDS)  # grouped in another thread
 
 
-def _draws(rates: Sequence[float], seed: int) -> tf.data.Dataset:
-    """Returns an endless dataset of numbers below len(rates), each drawn with its rate.
+def _draws(mixing: Mixing, seed: int) -> tf.data.Dataset:
+    """Returns an endless dataset of numbers of streams, each drawn with its rate.
 
     The n-th number is a function of the seed and n, so that an iterator's checkpoint has n alone.
     """
     low, high = tf.compat.v1.random.get_seed(seed)
-    bounds = tf.constant([*itertools.accumulate(rates)][:-1], tf.float64)
+    sums = [[*itertools.accumulate(row)][:-1] for row in mixing.rates]
+    bounds = tf.constant(sums, tf.float64)  # [P, M - 1]
+    points = tf.constant(mixing.examples, tf.float64)  # [P]
+    last = len(mixing.examples) - 1
 
     def draw(block: tf.Tensor) -> tf.Tensor:
         own = tf.random.experimental.stateless_fold_in([low, high], block)
-        uniform = tf.random.stateless_uniform([_DRAWN_AT_ONCE], own, dtype=tf.float64)
-        return tf.searchsorted(bounds, uniform, side="right", out_type=tf.int64)
+        uniform = tf.random.stateless_uniform([_DRAWN_AT_ONCE], own, dtype=tf.float64)  # [n]
+        numbers = block * _DRAWN_AT_ONCE + tf.range(_DRAWN_AT_ONCE, dtype=tf.int64)
+        examples = tf.cast(numbers, tf.float64)
+        after = tf.searchsorted(points, examples, side="right")  # the next point's index
+        start, end = tf.clip_by_value(after - 1, 0, last), tf.clip_by_value(after, 0, last)
+        first, second = tf.gather(points, start), tf.gather(points, end)
+        share = tf.math.divide_no_nan(examples - first, second - first)[:, None]  # [n, 1]
+        own_bounds = tf.gather(bounds, start) * (1 - share) + tf.gather(bounds, end) * share
+        return tf.math.count_nonzero(own_bounds <= uniform[:, None], axis=1)
 
     return tf.data.Dataset.counter().map(draw).unbatch()
 

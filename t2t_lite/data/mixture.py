@@ -2,8 +2,8 @@
 
     t2t-datagen --problem=translate_ende_x+translate_enfr_x+translate_enfr_x_rev ...
 
-Any names joined by "+" are a mixture, with weights if all have one: `a:0.7+b:0.3`. A class gives a
-mixture a name and settings of its own:
+Any names joined by "+" are a mixture, with weights if all have one: `a:0.7+b:0.3`; weights may
+change in training: `a:0.9..0.5+b:0.1..0.5`. A class gives a mixture a name and settings of its own:
 
     @registry.register_problem
     class TranslateManyX(MultilingualProblem):
@@ -33,7 +33,7 @@ from t2t_lite.text.text_encoder import TextEncoder, VocabType
 
 __all__ = ["Direction", "Member", "MultilingualProblem", "NamedMixture", "of_name"]
 
-_JOIN, _WEIGHT = "+", ":"
+_JOIN, _WEIGHT, _TO = "+", ":", ".."
 _SENTENCEPIECE = (VocabType.SENTENCEPIECE_BPE, VocabType.SENTENCEPIECE_UNIGRAM)
 # What converts text; it must be the same for all members, since outputs do not tell their member.
 _CONVERSIONS = ("source", "postprocess", "reference")
@@ -89,12 +89,13 @@ class MultilingualProblem(Text2TextProblem):
         ((name, count), *_) = Counter(member.name for member in members).most_common(1)
         if count > 1:
             raise UsageError(f"problem {self.name!r} names {name!r} twice")
-        if len({member.weight is None for member in members}) > 1:
-            without = next(member.name for member in members if member.weight is None)
-            raise UsageError(
-                f"problem {self.name!r}: {without!r} has no weight: give one to every member or to "
-                "none"
-            )
+        for kind in ("weight", "final_weight"):
+            without = [m.name for m in members if getattr(m, kind) is None]
+            if 0 < len(without) < len(members):
+                raise UsageError(
+                    f"problem {self.name!r}: {without[0]!r} has no {kind}: give one to every "
+                    "member or to none"
+                )
         if self.has_language_tokens:
             for member in members:
                 if not member.target_language:
@@ -123,6 +124,12 @@ class MultilingualProblem(Text2TextProblem):
         """Returns the members' shares: by their weights, or else by their sizes."""
         weights = [member.weight for member in self.members if member.weight is not None]
         return shares(weights, 1) if weights else shares(sizes, temperature)
+
+    @property
+    def final_rates(self) -> Sequence[float]:
+        """The members' shares by their final weights; none if they have none."""
+        weights = [m.final_weight for m in self.members if m.final_weight is not None]
+        return shares(weights, 1) if weights else []
 
     @property
     def data_languages(self) -> tuple[str, str]:
@@ -287,10 +294,7 @@ class NamedMixture(MultilingualProblem):
     @property
     def base_name(self) -> str:
         """The names of the problems, with their weights."""
-        return _JOIN.join(
-            d.problem if d.weight is None else f"{d.problem}{_WEIGHT}{_number(d.weight)}"
-            for d in self.directions
-        )
+        return _JOIN.join(d.problem + _weights(d) for d in self.directions)
 
     def dataset_filename(self) -> str:
         """Returns a short name: that of the files continues with the member's.
@@ -311,24 +315,32 @@ def of_name(name: str) -> NamedMixture:
     return NamedMixture([_parsed(part.strip(), name) for part in name.split(_JOIN)])
 
 
+def _weights(direction: Direction) -> str:
+    """Returns the weights of a member as its name gives them; "" if it has none."""
+    weights = [w for w in (direction.weight, direction.final_weight) if w is not None]
+    return _WEIGHT * bool(weights) + _TO.join(map(_number, weights))
+
+
 def _number(weight: float) -> str:
     """Returns a weight as text, without the + of exponents."""
     return f"{weight:.12g}".replace("e+", "e")
 
 
 def _parsed(part: str, name: str) -> Direction:
-    problem, colon, weight = part.partition(_WEIGHT)
+    problem, colon, text = part.partition(_WEIGHT)
     if not problem:
         raise UsageError(f"problem {name!r}: expected a name before and after each {_JOIN}")
     if not colon:
         return Direction(problem)
     try:
-        return Direction(problem, float(weight))
+        weights = [float(weight) for weight in text.split(_TO, 1)]
     except ValueError:
         raise UsageError(
-            f"problem {name!r}: the weight of {problem!r} is {weight!r}: expected a number, as in "
-            f"{problem}{_WEIGHT}0.5"
+            f"problem {name!r}: the weight of {problem!r} is {text!r}: expected a number, as in "
+            f"{problem}{_WEIGHT}0.5, or two, as in {problem}{_WEIGHT}0.5{_TO}0.1"
         ) from None
+    final_weight = weights[1] if len(weights) > 1 else None
+    return Direction(problem, weights[0], final_weight=final_weight)
 
 
 def _direction(member: str | Direction) -> Direction:

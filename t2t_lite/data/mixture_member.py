@@ -26,6 +26,8 @@ class Direction:
         source_language: the code of the language of its sources; "": as its problem says.
         target_language: that of its targets, likewise.
         tag: the name of a token that its sources begin with, for a domain or an origin; "": none.
+        final_weight: what the weight has become after the first `mixture_annealing_steps` (hparam)
+            updates; None: the same. All members have one, or none has.
     """
 
     problem: str
@@ -33,6 +35,7 @@ class Direction:
     source_language: str = ""
     target_language: str = ""
     tag: str = ""
+    final_weight: float | None = None
 
 
 class Member(Text2TextProblem):
@@ -48,6 +51,7 @@ class Member(Text2TextProblem):
     Attributes:
         of: the problem.
         weight: its share of the training examples, relative to the others'; None: by its size.
+        final_weight: what the weight becomes; None: the same.
         tag: the name of a token that its sources begin with; "": none.
     """
 
@@ -58,6 +62,7 @@ class Member(Text2TextProblem):
         self._mixture = mixture
         self._direction = direction
         self.weight = direction.weight
+        self.final_weight = direction.final_weight
         self.tag = direction.tag
         super().__init__()
 
@@ -83,9 +88,10 @@ class Member(Text2TextProblem):
     def _check_direction(self) -> None:
         from t2t_lite.text.multilingual_encoder import CODE, TAG
 
-        where, weight = f"problem {self._mixture.name!r}: {self.name!r}", self.weight
-        if weight is not None and not 0 < weight < math.inf:
-            raise UsageError(f"{where}: weight {weight!r}: expected a number above 0")
+        where = f"problem {self._mixture.name!r}: {self.name!r}"
+        for weight in (self.weight, self.final_weight):
+            if weight is not None and not 0 < weight < math.inf:
+                raise UsageError(f"{where}: weight {weight!r}: expected a number above 0")
         if self.target_language and not CODE.fullmatch(self.target_language):
             raise UsageError(
                 f"{where}: target_language {self.target_language!r}: expected a code of letters, "

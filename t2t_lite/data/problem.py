@@ -183,6 +183,11 @@ class Problem(abc.ABC):
         return [1.0]
 
     @property
+    def final_rates(self) -> Sequence[float]:
+        """What the rates become in `mixture_annealing_steps` (hparam) updates; none: constant."""
+        return []
+
+    @property
     def generated_by(self) -> str:
         """The name of the problem for which t2t-datagen generates the files of this one."""
         return self.base_name

@@ -163,7 +163,7 @@ def _take_steps(request: Request) -> Cost:
         peaks.append(_peak(gpus))
     seconds: list[float] = []
     if request.batches:
-        data = TrainingData(problem, config.data_dir, hparams, encoders, seed)
+        data = TrainingData(problem, config.data_dir, hparams, seed, encoders)
         start = time.monotonic()
         for batch in itertools.islice(data.batches(parts), request.batches):
             _seconds(train_step, batch)  # may compile

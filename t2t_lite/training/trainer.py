@@ -125,7 +125,7 @@ class Trainer:
             self.optimizer.build(model.trainable_variables)
         rdrop.refuse_equal_passes(model)
         self.train_step = TrainStep(strategy, model, self.optimizer, self.parts, seed)
-        self.data = TrainingData(run.problem, config.data_dir, run.hparams, run.encoders, seed)
+        self.data = TrainingData(run.problem, config.data_dir, run.hparams, seed, run.encoders)
         self.batches = iter(self.data.batches(self.parts))
         self.checkpoints = Checkpoints(
             run.folder,

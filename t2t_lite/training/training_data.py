@@ -1,14 +1,15 @@
 """The training data of a run: its files, and the batches that a step takes."""
 
-from collections.abc import Iterator, Mapping
+import functools
+from collections.abc import Iterator, Mapping, Sequence
 
 import tensorflow as tf
 
 from t2t_lite.data.batching import BatchingScheme
-from t2t_lite.data.data_statistics import count_examples
+from t2t_lite.data.data_statistics import DataStatistics, count_examples
 from t2t_lite.data.example_reader import ExampleReader, require_alignments
 from t2t_lite.data.input_pipeline import train_dataset
-from t2t_lite.data.mixing import streams, training_files
+from t2t_lite.data.mixing import mixing, training_files
 from t2t_lite.data.problem import Problem
 from t2t_lite.data.rewriting import Rewriter
 from t2t_lite.hparams.basic import BasicHParams
@@ -25,8 +26,14 @@ class TrainingData:
         problem: the problem.
         data_dir: folder of the data.
         hparams: of the model.
-        encoders: the vocabularies of `inputs` and `targets`.
         seed: of the order and of what is drawn anew in each epoch.
+        encoders: the vocabularies of `inputs` and `targets`; None: those of `data_dir`, loaded if
+            the hparams change the examples.
+
+    Raises:
+        UserError: a file is missing.
+        UsageError: the hparams contradict each other or the problem.
+        DataError: a member has no example, or the data lacks the alignments that a hparam needs.
     """
 
     def __init__(
@@ -34,13 +41,18 @@ class TrainingData:
         problem: Problem,
         data_dir: str,
         hparams: BasicHParams,
-        encoders: Mapping[str, TextEncoder],
         seed: int,
+        encoders: Mapping[str, TextEncoder] | None = None,
     ) -> None:
-        self._members = training_files(problem, data_dir, hparams.mixture_temperature)
+        self._members = training_files(problem, data_dir, hparams)
         self.paths = [path for member in self._members for path in member.paths]
         self.scheme = BatchingScheme.from_hparams(hparams, training=True)
         self._reader = ExampleReader.of(problem, hparams)
+        for member in self._members:
+            require_alignments(member.paths, hparams)
+        if encoders is None:
+            rewrites = Rewriter.asked_for(hparams)  # else the vocabulary may be missing
+            encoders = problem.get_feature_encoders(data_dir) if rewrites else {}
         self._rewriter = Rewriter.of(hparams, self._reader, encoders, seed)
         self._hparams = hparams
         self._seed = seed
@@ -49,18 +61,32 @@ class TrainingData:
         """Yields a line on the first examples of each member of the problem.
 
         Raises:
-            DataError: none of a member is usable, or the data lacks the alignments that the
-                hparams ask for.
+            DataError: none of a member is usable.
         """
-        limit = _COUNTED // len(self._members)
-        for name, paths, rate in self._members:
-            require_alignments(paths, self._hparams)
-            counted = count_examples(paths, self.scheme, self._reader, limit, self._rewriter)
-            share = f"{name}, {rate:.1%} of the examples: " if len(self._members) > 1 else ""
-            yield f"{share}{counted}"
+        for member, counted in zip(self._members, self._counted, strict=True):
+            share = f"{member.rate:.1%}"
+            if steps := self._hparams.mixture_annealing_steps:
+                share += f", from update {steps:,} on {member.final_rate:.1%},"
+            prefix = f"{member.name}, {share} of the examples: " if len(self._members) > 1 else ""
+            yield f"{prefix}{counted}"
 
-    def batches(self, parts: int) -> tf.data.Dataset:
-        """Returns batches of W = `parts` parts, [W, B, L], without end."""
+    @functools.cached_property
+    def _counted(self) -> Sequence[DataStatistics]:
+        """Statistics of the first examples of each member."""
+        limit = _COUNTED // len(self._members)
+        return [
+            count_examples(member.paths, self.scheme, self._reader, limit, self._rewriter)
+            for member in self._members
+        ]
+
+    def batches(self, parts: int, epochs: tf.data.Dataset | None = None) -> tf.data.Dataset:
+        """Returns batches of W = `parts` parts, [W, B, L], without end.
+
+        Args:
+            parts: W.
+            epochs: as for `train_dataset`.
+        """
+        counted = self._counted if self._hparams.mixture_annealing_steps else ()
         return train_dataset(
             self.paths,
             self.scheme,
@@ -69,5 +95,6 @@ class TrainingData:
             seed=self._seed,
             batch_shuffle_size=self._hparams.batch_shuffle_size,
             rewriter=self._rewriter,
-            streams=streams(self._members),
+            epochs=epochs,
+            mixing=mixing(self._members, self._hparams, parts, counted),
         )

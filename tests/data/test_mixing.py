@@ -14,10 +14,12 @@ from support.mixtures import CZECH, FRENCH, GERMAN, MIXTURE, generate, toys
 from t2t_lite import api, registry
 from t2t_lite.data import input_pipeline, records
 from t2t_lite.data.batching import batching_scheme
+from t2t_lite.data.data_statistics import count_examples
 from t2t_lite.data.example_reader import MOST_EXAMPLES, ExampleReader
-from t2t_lite.data.input_pipeline import Stream, train_dataset
-from t2t_lite.data.mixing import training_files
-from t2t_lite.errors import DataError
+from t2t_lite.data.input_pipeline import Mixing, train_dataset
+from t2t_lite.data.mixing import MemberFiles, training_files
+from t2t_lite.data.mixing import mixing as mixed
+from t2t_lite.errors import DataError, UsageError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.training.training_data import TrainingData
 
@@ -53,7 +55,7 @@ def train(paths, rates=RATES, *, parts=1, seed=1, batch_shuffle_size=8, **option
         parts=parts,
         seed=seed,
         batch_shuffle_size=batch_shuffle_size,
-        streams=[Stream(*stream) for stream in zip(FILES, rates, strict=True)],
+        mixing=Mixing(FILES, [rates]),
         **options,
     )
 
@@ -83,7 +85,7 @@ def test_members_come_with_their_rates_in_every_window(paths, rates):
 
 def test_draws_are_of_the_rates_and_independent():
     draws, other = (
-        next(input_pipeline._draws(RATES, seed).batch(100_000).as_numpy_iterator())
+        next(input_pipeline._draws(Mixing(FILES, [RATES]), seed).batch(100_000).as_numpy_iterator())
         for seed in (3, 4)
     )
     for member, rate in enumerate(RATES):
@@ -92,6 +94,17 @@ def test_draws_are_of_the_rates_and_independent():
         pairs = (is_own[1:] & is_own[:-1]).sum()
         assert within_sampling_error(pairs, len(draws) - 1, rate**2)
     assert within_sampling_error((draws == other).sum(), len(draws), sum(r**2 for r in RATES))
+
+
+def test_rates_that_change_lie_on_straight_lines_between_the_points():
+    points, rows = (0.0, 100_000.0, 200_000.0), [(0.9, 0.1, 0.0), (0.1, 0.6, 0.3), (0.2, 0.2, 0.6)]
+    changing = Mixing(FILES, rows, points)
+    draws = next(input_pipeline._draws(changing, 3).batch(300_000).as_numpy_iterator())
+    for start in range(0, len(draws), 10_000):
+        middle, window = start + 5_000, draws[start : start + 10_000]
+        for member in range(3):
+            rate = np.interp(middle, points, [row[member] for row in rows])
+            assert within_sampling_error((window == member).sum(), len(window), rate), start
 
 
 def test_each_member_has_epochs_of_its_own(paths, monkeypatch):
@@ -118,8 +131,8 @@ def test_members_have_different_orders(tmp_path):
         rows = [{"inputs": [2 + member, 5 + n, 1], "targets": [2, 1]} for n in range(100)]
         records.write_examples(path, rows)
     own = {"parts": 1, "seed": 1, "batch_shuffle_size": 0}
-    halves = [Stream(1, 0.5), Stream(1, 0.5)]
-    dataset = train_dataset(paths, SCHEME, ExampleReader(), **own, streams=halves)
+    halves = Mixing([1, 1], [[0.5, 0.5]])
+    dataset = train_dataset(paths, SCHEME, ExampleReader(), **own, mixing=halves)
     orders = collections.defaultdict(list)
     for member, example in sources(dataset, 15):
         orders[member].append(example)
@@ -129,8 +142,8 @@ def test_members_have_different_orders(tmp_path):
 def test_parts_share_one_large_batch(paths):
     doubled = type(SCHEME)(SCHEME.boundaries, tuple(2 * n for n in SCHEME.batch_sizes), 0, 20)
     options = {"seed": 1, "batch_shuffle_size": 0}
-    mixed = [Stream(*stream) for stream in zip(FILES, RATES, strict=True)]
-    whole = train_dataset(paths, doubled, ExampleReader(), parts=1, streams=mixed, **options)
+    mixed = Mixing(FILES, [RATES])
+    whole = train_dataset(paths, doubled, ExampleReader(), parts=1, mixing=mixed, **options)
     split = train(paths, parts=2, batch_shuffle_size=0)
     pairs = zip(split.as_numpy_iterator(), whole.as_numpy_iterator(), strict=False)
     for two, one in itertools.islice(pairs, 60):
@@ -157,6 +170,45 @@ def test_a_restored_position_goes_on_exactly(paths, taken, tmp_path):
     assert digest(resumed, 120) == expected
 
 
+def test_rates_change_by_updates_and_are_restored(tmp_path):
+    """The second member's sentences are longer: its examples take more of an update."""
+    lengths, steps = (3, 13), 800
+    paths = [str(tmp_path / f"{member}") for member in range(2)]
+    for member, path in enumerate(paths):
+        row = {"inputs": [2 + member, 5, *[3] * (lengths[member] - 3), 1], "targets": [2, 1]}
+        records.write_examples(path, [row] * 500)
+    members = [MemberFiles("a", paths[:1], 0.95, 0.2), MemberFiles("b", paths[1:], 0.05, 0.8)]
+    counted = [count_examples([path], SCHEME, ExampleReader()) for path in paths]
+    mixing = mixed(members, BasicHParams(mixture_annealing_steps=steps), 2, counted)
+
+    def dataset():
+        own = {"parts": 2, "seed": 1, "batch_shuffle_size": 0, "mixing": mixing}
+        return train_dataset(paths, SCHEME, ExampleReader(), **own)
+
+    iterator, window = iter(dataset()), steps // 4
+    saved = []
+    for start in range(0, steps + window, window):
+        saved.append(tf.train.Checkpoint(iterator=iterator).write(str(tmp_path / f"at{start}")))
+        rows = [b["inputs"][..., 0].numpy() for b in itertools.islice(iterator, window)]
+        drawn = np.concatenate([row.ravel() for row in rows])
+        # A window's examples are not spread evenly over its updates, hence the mean of its updates
+        # weighted by how many each takes.
+        rates = np.interp(np.arange(start, start + window), [0, steps], [0.05, 0.8])
+        taken = 1 / ((1 - rates) * 1 / 12 + rates * 1 / 4)
+        rate = (rates * taken).sum() / taken.sum()
+        count = (drawn == 3).sum()
+        # What waits in the buckets at both ends of the window: at most a batch of each.
+        waiting = 2 * (12 + 4)
+        deviation = math.sqrt(len(drawn) * rate * (1 - rate))
+        assert abs(count - len(drawn) * rate) <= waiting + 5 * deviation, start
+    expected = digest(iterator, 50)
+    resumed = iter(dataset())
+    tf.train.Checkpoint(iterator=resumed).read(saved[2]).assert_consumed()
+    for _ in itertools.islice(resumed, 3 * window):
+        pass
+    assert digest(resumed, 50) == expected
+
+
 def test_batches_are_a_function_of_files_and_seed(paths):
     orders = [digest(iter(train(paths, seed=seed)), 60) for seed in (1, 1, 2)]
     assert orders[0] == orders[1] != orders[2]
@@ -165,7 +217,7 @@ def test_batches_are_a_function_of_files_and_seed(paths):
 def test_one_stream_is_the_plain_pipeline(paths):
     own = {"parts": 2, "seed": 3, "batch_shuffle_size": 8}
     plain = train_dataset(paths, SCHEME, ExampleReader(), **own)
-    one = train_dataset(paths, SCHEME, ExampleReader(), **own, streams=[Stream(len(paths), 1.0)])
+    one = train_dataset(paths, SCHEME, ExampleReader(), **own, mixing=Mixing([len(paths)], [[1.0]]))
     assert digest(iter(one), 200) == digest(iter(plain), 200)
 
 
@@ -188,7 +240,8 @@ def _toys():
 
 def test_rates_are_by_size_temperature_or_weight(folder):
     def rates(name, temperature=1.0):
-        return [m.rate for m in training_files(registry.problem(name), folder, temperature)]
+        hparams = BasicHParams(mixture_temperature=temperature)
+        return [m.rate for m in training_files(registry.problem(name), folder, hparams)]
 
     assert rates(MIXTURE) == pytest.approx([300 / 460, 60 / 460, 100 / 460])
     powers = [n**0.2 for n in (300, 60, 100)]
@@ -196,13 +249,29 @@ def test_rates_are_by_size_temperature_or_weight(folder):
     assert rates(f"{FRENCH}:1+{GERMAN}:2+{CZECH}_rev:1", 5.0) == [0.25, 0.5, 0.25]
 
 
+def test_rates_that_change_need_steps_and_steps_rates_that_change(folder):
+    annealed = registry.problem(f"{GERMAN}:3..1+{FRENCH}:1..1+{CZECH}_rev:4..6")
+    hparams = BasicHParams(mixture_annealing_steps=100)
+    members = training_files(annealed, folder, hparams)
+    assert [(m.rate, m.final_rate) for m in members] == [
+        (0.375, 0.125),
+        (0.125, 0.125),
+        (0.5, 0.75),
+    ]
+    line = next(TrainingData(annealed, folder, hparams, 1).statistics())
+    assert line.startswith(f"{GERMAN}, 37.5%, from update 100 on 12.5%, of the examples: 300 ")
+    with pytest.raises(UsageError, match=r"its weights change.*set it to the number of updates"):
+        training_files(annealed, folder, BasicHParams())
+    with pytest.raises(UsageError, match=r"=100: .* has no weights that change: .* a:0\.9"):
+        training_files(registry.problem(MIXTURE), folder, hparams)
+
+
 def test_a_member_without_usable_examples_is_an_error(folder):
     problem = registry.problem(MIXTURE)
-    encoders = problem.get_feature_encoders(folder)
-    data = TrainingData(problem, folder, BasicHParams(max_length=2, batch_size=8), encoders, 1)
+    data = TrainingData(problem, folder, BasicHParams(max_length=2, batch_size=8), 1)
     with pytest.raises(DataError, match=r"translate_ende_toy-train.* no usable example"):
         list(data.statistics())
-    data = TrainingData(problem, folder, BasicHParams(), encoders, 1)
+    data = TrainingData(problem, folder, BasicHParams(), 1)
     lines = list(data.statistics())
     assert lines[1].startswith(f"{FRENCH}, 13.0% of the examples: 60 examples with ")
 
@@ -213,7 +282,7 @@ def test_a_member_without_examples_is_an_error(folder, tmp_path):
         contents = b"" if "enfr" in path.name else path.read_bytes()
         (tmp_path / path.name).write_bytes(contents)
     with pytest.raises(DataError, match=r"enfr_toy-train-00000-of-00002 .*have no example"):
-        training_files(problem, str(tmp_path), 1.0)
+        training_files(problem, str(tmp_path), BasicHParams())
 
 
 @pytest.mark.integration
@@ -222,9 +291,9 @@ def test_rewriting_keeps_the_tokens_and_is_restored(folder, noise, tmp_path):
     problem = registry.problem(MIXTURE)
     encoders = problem.get_feature_encoders(folder)
     hparams = BasicHParams(batch_size=256, max_length=64, batch_shuffle_size=2, **noise)
-    iterator = iter(TrainingData(problem, folder, hparams, encoders, 1).batches(1))
+    iterator = iter(TrainingData(problem, folder, hparams, 1).batches(1))
     plain = BasicHParams(batch_size=256, max_length=64, batch_shuffle_size=2)
-    unchanged = iter(TrainingData(problem, folder, plain, encoders, 1).batches(1))
+    unchanged = iter(TrainingData(problem, folder, plain, 1).batches(1))
     assert digest(iterator, 5) != digest(unchanged, 5)
     for batch in itertools.islice(iterator, 20):
         for row in batch["inputs"].numpy()[0]:
@@ -232,7 +301,7 @@ def test_rewriting_keeps_the_tokens_and_is_restored(folder, noise, tmp_path):
             assert not set(row[1:].tolist()) & encoders["inputs"].special_ids
     saved = tf.train.Checkpoint(iterator=iterator).write(str(tmp_path / "saved"))
     expected = digest(iterator, 20)
-    resumed = iter(TrainingData(problem, folder, hparams, encoders, 1).batches(1))
+    resumed = iter(TrainingData(problem, folder, hparams, 1).batches(1))
     tf.train.Checkpoint(iterator=resumed).read(saved).assert_consumed()
     assert digest(resumed, 20) == expected
 

@@ -45,6 +45,10 @@ def test_a_name_tells_everything():
     weighted = registry.problem(f"{GERMAN}:0.75+{FRENCH}:.25")
     assert weighted.name == f"{GERMAN}:0.75+{FRENCH}:0.25"
     assert registry.problem(weighted.name).rates([1, 1], 1) == [0.75, 0.25]
+    changing = f"{GERMAN}:0.9..0.5+{FRENCH}:0.1..0.5"
+    assert registry.problem(changing).name == changing
+    assert registry.problem(changing).final_rates == [0.5, 0.5]
+    assert registry.problem(MIXTURE).final_rates == weighted.final_rates == []
     odd = registry.problem(f"{GERMAN}:1e20+{FRENCH}:0.123456789")
     assert registry.problem(odd.name).rates([1, 1], 1) == odd.rates([1, 1], 1)
 
@@ -58,6 +62,9 @@ def test_a_name_tells_everything():
         (f"{GERMAN}:1+{FRENCH}", f"'{FRENCH}' has no weight"),
         (f"{GERMAN}:x+{FRENCH}:1", f"weight of '{GERMAN}' is 'x': expected a number"),
         (f"{GERMAN}:0+{FRENCH}:1", "expected a number above 0"),
+        (f"{GERMAN}:1..0+{FRENCH}:1..2", r"weight 0\.0: expected a number above 0"),
+        (f"{GERMAN}:1..2..3+{FRENCH}:1..2", r"is '1\.\.2\.\.3': expected .* two, as in"),
+        (f"{GERMAN}:1..2+{FRENCH}:1", f"'{FRENCH}' has no final_weight"),
         (f"{GERMAN}:nan+{FRENCH}:1", "expected a number above 0"),
         (f"{GERMAN}:inf+{FRENCH}:1", "expected a number above 0"),
         (f"{GERMAN}+text2text_tmpdir", "'text2text_tmpdir' is unknown: name it"),

@@ -28,9 +28,10 @@ def test_those_of_batches_are_all_that_the_input_pipeline_reads():
         BatchingScheme.from_hparams(hparams, training)
     ExampleReader.of(registry.problem("text2text_tmpdir"), hparams)
     Rewriter.asked_for(hparams)
-    # Two are separate arguments; the other three are not hparams.
+    # Those of data are separate arguments; the other three are not hparams.
     derived = {"prepends_inputs", "predicts_inputs", "is_guided"}
-    read = {*hparams.read, "batch_shuffle_size", "mixture_temperature"} - derived
+    of_data = {"batch_shuffle_size", "mixture_temperature", "mixture_annealing_steps"}
+    read = {*hparams.read} - derived | of_data
     assert read == set(BasicHParams.of_batches)
     assert len(BasicHParams.of_batches) == len(set(BasicHParams.of_batches))
 
