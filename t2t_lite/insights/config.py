@@ -6,7 +6,7 @@ from t2t_lite.runs.config import TrainedModelConfig
 from t2t_lite.settings import REQUIRED, setting
 
 HTML, SVG, PNG = "html", "svg", "png"
-ATTENTIONS = ("encoder", "decoder", "encoder_decoder")
+ATTENTIONS = ("encoder", "decoder", "encoder_decoder", "alignment")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,10 @@ class InsightsConfig(TrainedModelConfig):
         choices=(HTML, SVG, PNG),
     )
     attention: str | None = setting(
-        None, "Attention to draw in a picture (default: encoder_decoder).", choices=ATTENTIONS
+        None,
+        "Attention to draw in a picture (default: encoder_decoder); alignment: the links between "
+        "words that follow from it.",
+        choices=ATTENTIONS,
     )
     layer: int | None = setting(
         None, "Layer to draw in a picture, counted from 1 (default: the last).", minimum=1

@@ -7,8 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from t2t_lite import files
+from t2t_lite.alignment.attention_links import word_links
+from t2t_lite.alignment.pharaoh import Links
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.decoding.engine import Target
 from t2t_lite.decoding.hypotheses import best_output
 from t2t_lite.decoding.loading import find_models, load_decoder
 from t2t_lite.decoding.tensorflow_engine import TensorFlowEngine
@@ -16,7 +19,7 @@ from t2t_lite.errors import UsageError, UserError
 from t2t_lite.insights import picture
 from t2t_lite.insights.config import HTML, PNG, InsightsConfig
 from t2t_lite.insights.page import page
-from t2t_lite.insights.views import View, make_views
+from t2t_lite.insights.views import View, alignment_view, make_views
 from t2t_lite.models.attention_maps import attention_maps
 from t2t_lite.text.text_encoder import EOS_ID
 
@@ -56,6 +59,9 @@ def run(config: InsightsConfig) -> str:
 def look(decoder: Decoder, text: str, target: str = "") -> tuple[list[View], str]:
     """Returns all attention within and between a text and its target, and the target.
 
+    The last view, if the model has attention to the source, has the links between words, as
+    `t2t-decoder --output_format=alignments` writes them.
+
     Args:
         decoder: holds the model.
         text: the source.
@@ -91,7 +97,24 @@ def look(decoder: Decoder, text: str, target: str = "") -> tuple[list[View], str
         decoder.text.source_tokens(source.ids),
         decoder.text.target_tokens(ids),
     )
-    return make_views(maps, *tokens), target
+    views = make_views(maps, *tokens)
+    if links := _links(decoder, Target(source, ids), target):
+        views.append(alignment_view(links, source.text, target))
+    return views, target
+
+
+def _links(decoder: Decoder, target: Target, text: str) -> Links:
+    """Returns the links between the words of a source and its target; none without attention."""
+    work = [[target]]
+    [(_, [(_, weights)])] = decoder.engine.map(lambda worker, own: worker.details(own), work)
+    if weights is None:
+        return []
+    start = len(target.source.start)
+    source_tokens, attention = decoder.text.source_details(target.source, weights[start:])
+    assert attention is not None
+    tokens = source_tokens, decoder.text.target_tokens(target.ids[start:])
+    is_guided = decoder.engine.model_hparams.is_guided
+    return word_links(target.source.text, text, *tokens, attention, is_guided)
 
 
 def _chosen(views: Sequence[View], kind: str) -> View:

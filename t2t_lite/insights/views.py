@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from t2t_lite.alignment.pharaoh import Links
+
 FAINT = 0.02  # smaller weights are not drawn
 
 _TITLES = {
@@ -21,14 +23,14 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 @dataclasses.dataclass(frozen=True)
 class View:
-    """The attention from the Q words of one sentence to the N words of another or the same.
+    """The attention from the Q tokens of one sentence to the N of another or the same.
 
     Attributes:
-        kind: encoder, decoder or encoder_decoder.
+        kind: encoder, decoder, encoder_decoder or alignment.
         title: the kind in words.
-        rows: the Q words that attend.
-        columns: the N words that are attended to.
-        layers: for each layer its heads' weights [H, Q, N].
+        rows: the Q tokens that attend; words, if it is an alignment.
+        columns: the N that are attended to.
+        layers: for each layer its heads' weights [H, Q, N]; an alignment has one, with one head.
     """
 
     kind: str
@@ -58,6 +60,15 @@ def make_views(
         "encoder_decoder": (target, source),
     }
     return [View(kind, _TITLES[kind], *words[kind], layers) for kind, layers in maps.items()]
+
+
+def alignment_view(links: Links, source: str, target: str) -> View:
+    """Returns the view of the links between the words of two texts: weights are 1 or 0."""
+    rows, columns = ([_visible(word) for word in text.split()] for text in (target, source))
+    weights = np.zeros((1, len(rows), len(columns)), np.float32)
+    for column, row in links:
+        weights[0, row, column] = 1
+    return View("alignment", "Alignment of words", rows, columns, [weights])
 
 
 def _visible(token: str) -> str:

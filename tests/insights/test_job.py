@@ -9,8 +9,10 @@ import pytest
 
 from support.commands import exit_code
 from support.imported_runs import imported_run
+from t2t_lite.alignment.pharaoh import parsed_links
 from t2t_lite.bin import t2t_insights
 from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.decoding.output_formats import output_formatter
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.insights.job import heads_of, look
 from t2t_lite.models.attention_maps import attention_maps
@@ -19,16 +21,17 @@ from t2t_lite.search.decode_hparams import DecodeHParams
 
 def test_words_and_weights_of_a_given_target(decoder):
     views, target = look(decoder, " a cat ", "Katze")
-    encoder, own, across = views
+    encoder, own, across, _ = views
     assert target == "Katze"
-    assert [view.kind for view in views] == ["encoder", "decoder", "encoder_decoder"]
+    kinds = [view.kind for view in views]
+    assert kinds == ["encoder", "decoder", "encoder_decoder", "alignment"]
     source, target = ["a", "␣", "c", "a", "t", "<EOS>"], [*"Katze", "<EOS>"]
     assert (encoder.rows, encoder.columns) == (source, source)
     assert (own.rows, own.columns) == (target, ["<start>", *"Katze"])
     assert (across.rows, across.columns) == (target, source)
     ids = [[*decoder.engine.encoders["inputs"].encode(text), 1] for text in ("a cat", "Katze")]
     for view, layers in zip(
-        views, attention_maps(decoder.engine.models[0], *ids).values(), strict=True
+        views[:3], attention_maps(decoder.engine.models[0], *ids).values(), strict=True
     ):
         np.testing.assert_array_equal(view.layers, layers)
         assert np.shape(view.layers) == (2, 3, len(view.rows), len(view.columns))
@@ -43,13 +46,32 @@ def test_the_target_is_the_decoders_output_unless_one_is_given(decoder):
     assert not np.array_equal(views[1].rows, given[1].rows)
 
 
+def test_the_links_of_words_are_those_of_the_decoder(run, decoder):
+    text, given = "two cats sleep", "zwei Katzen schlafen fest"
+    for target in ("", given):
+        *_, view = look(decoder, text, target)[0]
+        sources = decoder.text.encode([text])
+        detailed = decoder.variant(return_beams=False, with_details=True)
+        if target:
+            found = detailed.score(sources, decoder.text.encode_targets([target], "line"))
+        else:
+            found = detailed.decode(sources)
+        line = output_formatter("alignments", decoder.hparams)(sources[0], found[0])
+        [weights] = view.layers
+        assert view.columns == text.split()
+        assert view.rows == found[0][0].output.text.split()
+        assert {(j, i) for _, i, j in np.argwhere(weights)} == {*parsed_links(line)}
+        assert {*weights.ravel().tolist()} <= {0.0, 1.0}
+
+
 def test_tokens_of_languages_have_their_place(tmp_path):
     run = imported_run(tmp_path / "run", default="de")
     decoder = Decoder.from_run(run, hparams=DecodeHParams(extra_length=4, target_language="en"))
-    encoder, own, across = look(decoder, "w1 w2", "w3")[0]
+    encoder, own, across, alignment = look(decoder, "w1 w2", "w3")[0]
     source, target = ["__de__", "w1", "w2", "<EOS>"], ["__en__", "w3", "<EOS>"]
     assert encoder.rows == across.columns == source
     assert own.rows == across.rows == target
+    assert (alignment.columns, alignment.rows) == (["w1", "w2"], ["w3"])
 
 
 @pytest.mark.parametrize(
