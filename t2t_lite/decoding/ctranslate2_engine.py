@@ -74,7 +74,8 @@ class CTranslate2Engine(Engine):
         model_hparams: the model's hyperparameters.
         name: what messages call the model.
         with_scores: whether anybody sees the scores; if not, those of a model with ids that it
-            never outputs are higher than ours, by the probability of these ids.
+            never outputs are higher than ours, by the probability of these ids, and those of a
+            greedy search in float32 or int8 are 0: a softmax over the vocabulary is saved.
 
     Raises:
         UsageError: a setting has no counterpart, or the model does not know a language.
@@ -156,6 +157,9 @@ class CTranslate2Worker(Worker):
         self._hparams = hparams
         self._with_scores = with_scores
         self._is_constrained = bool(hparams.min_length or hparams.no_repeat_ngram_size)
+        # Types of 16 bits may overflow, which only scores tell.
+        may_overflow = "float16" in translator.compute_type
+        self._needs_scores = with_scores or hparams.beam_size > 1 or may_overflow
 
     def search(self, sources: Sequence[Source], limits: Sequence[int]) -> list[list[Target]]:
         """Returns the hypotheses of each source, best first, with at most so many ids.
@@ -209,7 +213,7 @@ class CTranslate2Worker(Worker):
             max_decoding_length=limit,
             # Ours does not count what is given; theirs counts all.
             min_decoding_length=h.min_length + max(len(source.start) for source in sources),
-            return_scores=True,
+            return_scores=self._needs_scores,
             return_end_token=True,
             return_attention=bool(h.coverage_penalty),
             use_vmap=bool(h.shortlist),
@@ -237,9 +241,10 @@ class CTranslate2Worker(Worker):
         self, source: Source, given: int, result: "ctranslate2.TranslationResult"
     ) -> list[Target]:
         """Returns the hypotheses of a source, of which `given` tokens were given."""
+        scores = result.scores or [0.0] * len(result.hypotheses)
         attention = result.attention or [None] * len(result.hypotheses)
         targets = []
-        for tokens, mean, weights in zip(result.hypotheses, result.scores, attention, strict=True):
+        for tokens, mean, weights in zip(result.hypotheses, scores, attention, strict=True):
             ids = [int(token) for token in tokens] or [EOS_ID]  # it drops a source of EOS alone
             total = mean * max(len(ids) - given, 1)
             targets.append(self._scored(Target(source, ids), total, weights))

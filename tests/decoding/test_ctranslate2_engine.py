@@ -95,6 +95,24 @@ def test_greedy_outputs_are_those_of_tensorflow(run, changes):
     assert found[LINES.index("")] == []
 
 
+@pytest.mark.parametrize("beam_size", [1, 2])
+@pytest.mark.parametrize("changes", ["", "min_length=4", "no_repeat_ngram_size=2"])
+def test_outputs_are_the_same_if_nobody_sees_their_scores(run, beam_size, changes):
+    hparams = DecodeHParams.of(run.problem, f"{SEARCH},beam_size={beam_size},{changes}".strip(","))
+    found = []
+    for with_scores in (True, False):
+        opened = open_ctranslate2([TrainedModel(run, "")], hparams, with_scores=with_scores)
+        decoder = Decoder(opened.engine, run.problem)
+        found.append([beams[:1] for beams in decoder.decode(decoder.text.encode(LINES))])
+    shown, hidden = found
+    assert [[h.ids for h in beams] for beams in hidden] == [
+        [h.ids for h in beams] for beams in shown
+    ]
+    assert all(h.score < 0 for beams in shown for h in beams)
+    if beam_size == 1 and not changes:
+        assert all(h.score == 0 for beams in hidden for h in beams), "not computed"
+
+
 @pytest.mark.parametrize(
     "changes",
     [
