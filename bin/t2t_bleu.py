@@ -50,7 +50,7 @@ def main(args: types.SimpleNamespace) -> None:
     if args.paper and args.metrics:
         raise UsageError("--paper and --metrics exclude each other")
     metrics = split_metrics(args.metrics)
-    check_metrics(metrics)
+    check_metrics(metrics, language="")
     from t2t_lite.metrics.bleu import compound_split_bleu, corpus_bleu
     from t2t_lite.text.text_files import read_lines
 

@@ -97,7 +97,7 @@ def configure(args: types.SimpleNamespace) -> TrainerConfig:
     registry.require_model(args.model)
     registry.hparams(args.hparams_set).override(args.hparams)
     for part in parts_of(problem, DatasetSplit.EVAL):
-        check_metrics(part.metrics)
+        check_metrics(part.metrics, part.problem.target_language)
     for name in (args.best_metric, args.eval_early_stopping_metric):
         Criterion.named(name, problem)
     DecodeHParams().override(args.decode_hparams)

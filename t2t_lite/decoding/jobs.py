@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from t2t_lite import files
-from t2t_lite.data.problem import Output, Problem, split_to_decode
+from t2t_lite.data.problem import Problem, split_to_decode
 from t2t_lite.decoding.batch_journal import (
     FROM_START,
     WRITTEN_BESIDE,
@@ -328,7 +328,9 @@ def _decode_file(
         journal.finish()
     log.info("wrote %s", path)
     if references is not None:
-        _print_scores(metrics, outputs, references, list(iterate_lines(source)))
+        given = outputs, references, list(iterate_lines(source)), _target_language(decoder)
+        for score in score_by_metrics(metrics, *given).values():
+            print(score.report)
 
 
 @contextlib.contextmanager
@@ -469,7 +471,7 @@ def _scored_parts(problem: Problem, split: str, config: DecoderConfig) -> list[P
     found = []
     for part in parts_of(problem, split, given):
         names = given or output_metrics(part.metrics)
-        check_metrics(names)
+        check_metrics(names, part.problem.target_language)
         found.append(dataclasses.replace(part, metrics=names))
     for name in without_split(problem, split):
         log.info("%s has no %s split and is left out", name, split)
@@ -479,18 +481,14 @@ def _scored_parts(problem: Problem, split: str, config: DecoderConfig) -> list[P
 def _metrics(config: DecoderConfig, decoder: Decoder) -> Sequence[str]:
     """Returns the metrics to score by, checked: --metrics, or else the problem's."""
     names = split_metrics(config.metrics) or output_metrics(decoder.problem.metrics)
-    check_metrics(names)
+    check_metrics(names, _target_language(decoder))
     return names
 
 
-def _print_scores(
-    metrics: Sequence[str],
-    outputs: Sequence[Output],
-    references: Sequence[str],
-    sources: Sequence[str],
-) -> None:
-    for score in score_by_metrics(metrics, outputs, references, sources).values():
-        print(score.report)
+def _target_language(decoder: Decoder) -> str:
+    """Returns the language of all outputs; "" if it is not known."""
+    chosen = decoder.hparams.target_language.partition("+")[0]  # before a tag
+    return chosen or decoder.problem.target_language
 
 
 def _results_name(prefix: str, run: run_folder.RunFolder, hparams: DecodeHParams) -> str:

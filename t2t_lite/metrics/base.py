@@ -113,6 +113,13 @@ class Metric:
     def check(self) -> None:
         """Raises UserError if it cannot run on this machine; called before long work begins."""
 
+    def check_language(self, language: str) -> None:
+        """Raises UsageError if it cannot score a language, as `check` does.
+
+        Args:
+            language: the code of the references' language; "": unknown.
+        """
+
 
 class OutputMetric(Metric, abc.ABC):
     """A score of decoded outputs, computed from statistics of the segments.

@@ -113,14 +113,25 @@ def split_metrics(names: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in parts if name))
 
 
-def check_metrics(names: Iterable[str]) -> None:
-    """Raises UserError if a metric is unknown or cannot run on this machine."""
+def check_metrics(names: Iterable[str], language: str | None = None) -> None:
+    """Checks that outputs can be scored, before they are made.
+
+    Args:
+        names: of metrics.
+        language: the code of the references' language; "": unknown; None: checked later.
+
+    Raises:
+        UserError: a metric is unknown, cannot run on this machine, or cannot score the language.
+    """
     if isinstance(names, str):  # ("bleu") in place of ("bleu",)
         raise UsageError(
             f"metrics are {names!r}: expected a sequence of names, such as [{names!r}]"
         )
     for name in names:
-        registry.metric(name).check()
+        metric = registry.metric(name)
+        metric.check()
+        if language is not None:
+            metric.check_language(language)
 
 
 def teacher_forced_values(totals: TeacherForcedTotals) -> dict[str, float | int | str]:

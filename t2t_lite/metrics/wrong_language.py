@@ -45,6 +45,10 @@ class WrongLanguage(OutputMetric):
         """Raises UserError if py3langid is not installed, or does not know a language."""
         _ = self._model, self._candidates
 
+    def check_language(self, language: str) -> None:
+        """Raises UsageError if no language is named or known, or py3langid does not know it."""
+        self._known(self._code(language))
+
     @property
     def signature(self) -> str:
         """The rule, and py3langid's version."""
@@ -78,16 +82,19 @@ class WrongLanguage(OutputMetric):
 
     def _other_language(self, segment: Segment) -> str:
         """Returns the language of an output; "" if that may be the target's."""
-        code = self._target or segment.language
-        if not code:
-            raise UsageError(
-                f"metric {self.name!r}: the problem does not say the language of its targets: name "
-                f"it, {self.name}:de"
-            )
         ranked = self._identifier.rank(segment.output)
         best, probability = ranked[0]
-        own = dict(ranked)[self._known(code)]
+        own = dict(ranked)[self._known(self._code(segment.language))]
         return best if probability > _CLEARLY * own else ""
+
+    def _code(self, language: str) -> str:
+        """Returns the code of the targets' language: the argument's, or else the problem's."""
+        if code := self._target or language:
+            return code
+        raise UsageError(
+            f"metric {self.name!r}: the problem does not say the language of its targets: name "
+            f"it, {self.name}:de"
+        )
 
     @functools.cached_property
     def _identifier(self) -> "LanguageIdentifier":

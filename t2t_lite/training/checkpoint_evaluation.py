@@ -80,9 +80,10 @@ def score_checkpoints(
     """
     folders = [str(pathlib.Path(path).parent) for path in checkpoints]
     problem = RunFolder.open(folders[0]).problem
-    wanted = {part.label: part.metrics for part in parts_of(problem, split, metrics)}
-    for names in wanted.values():
-        check_metrics(names)
+    parts = parts_of(problem, split, metrics)
+    for part in parts:
+        check_metrics(part.metrics, part.problem.target_language)
+    wanted = {part.label: part.metrics for part in parts}
     for name in without_split(problem, split):
         log.info("%s has no %s split and is left out", name, split)
     scorer = functools.cache(

@@ -78,7 +78,7 @@ class Evaluator:
         run, devices = self.run, self.strategy.extended.worker_devices
         self.parts = parts_of(run.problem, self.split)
         for part in self.parts:
-            check_metrics(part.metrics)
+            check_metrics(part.metrics, part.problem.target_language)
         for name in without_split(run.problem, self.split):
             log.info("%s has no %s split: evaluations leave it out", name, self.split)
         self.teacher_forced = TeacherForced(self.strategy, self.model)

@@ -7,7 +7,7 @@ import pytest
 from t2t_lite import registry
 from t2t_lite.data.problem import Output
 from t2t_lite.errors import UsageError, UserError
-from t2t_lite.metrics.by_name import score_outputs, split_metrics
+from t2t_lite.metrics.by_name import check_metrics, score_outputs, split_metrics
 
 GERMAN = [
     "Zwei Hunde spielen im Schnee vor dem Haus.",
@@ -65,6 +65,14 @@ class TestWithPackage:
         assert french.values["wrong_language"] == 75
         with pytest.raises(UsageError, match="name it, wrong_language:de"):
             self.score("wrong_language", *GERMAN)
+
+    def test_an_unknown_language_is_named_before_there_are_outputs(self):
+        check_metrics(["bleu", "wrong_language"], "deu")
+        check_metrics(["wrong_language:de"], "")
+        with pytest.raises(UsageError, match="name it, wrong_language:de"):
+            check_metrics(["bleu", "wrong_language"], "")
+        with pytest.raises(UsageError, match="py3langid knows no language 'xx'"):
+            check_metrics(["wrong_language"], "xx")
 
     def test_right_outputs_have_no_counts(self):
         found = self.score("wrong_language:de", *GERMAN)
