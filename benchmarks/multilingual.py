@@ -28,11 +28,11 @@ from adaptation import command
 from t2t_lite import registry
 
 HPARAMS = (
-    "num_hidden_layers=3,hidden_size=192,filter_size=768,batch_size=4096,"
-    "layer_prepostprocess_dropout=0.2"
+    "num_hidden_layers=2,hidden_size=128,filter_size=512,num_heads=4,batch_size=1024,max_length=128,"
+    "layer_prepostprocess_dropout=0"
 )
-RATE = "learning_rate_constant=2,learning_rate_warmup_steps=1000"
-RATE_OF_MORE = "learning_rate_constant=0.15,learning_rate_warmup_steps=50"  # of a trained model
+RATE = "learning_rate_constant=1,learning_rate_warmup_steps=400"
+RATE_OF_MORE = "learning_rate_constant=0.2,learning_rate_warmup_steps=50"  # of a trained model
 PARTS = ("many", "added", "any_pair")
 _SHARE_OF_ADDED = 0.1  # of the updates of the many
 
@@ -179,7 +179,7 @@ def main() -> None:
     parser.add_argument("--output_dir", type=path, required=True, help="folder of all files")
     parser.add_argument("--languages", default="de,fr,es,cs,zh,ja", help="(de,fr,es,cs,zh,ja)")
     parser.add_argument("--added", default="it", help="the language that joins later (it)")
-    parser.add_argument("--updates", type=int, default=1200, help="of each direction (1200)")
+    parser.add_argument("--updates", type=int, default=500, help="of each direction (500)")
     parser.add_argument("--only", default=",".join(PARTS), help=f"parts ({','.join(PARTS)})")
     args = parser.parse_args()
     bench = Bench(args.tmp_dir, args.output_dir, args.updates)

@@ -91,6 +91,7 @@ def test_n_best_outputs_are_those_of_the_second_step(translate):
         assert len(ours) == 2
 
 
+@pytest.mark.integration
 def test_long_lines_are_split_in_both_steps(run):
     translate = Translator(decoder_of(run, f"{SEARCH},max_input_size=4"))
     between = translate(TEXTS, **pair("fr", "en"))

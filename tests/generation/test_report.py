@@ -194,6 +194,7 @@ def test_hparams_are_checked_before_anything_is_read():
         next(blocks)
 
 
+@pytest.mark.integration
 def test_agrees_with_what_training_reads(tmp_path: pathlib.Path, shared_data: pathlib.Path):
     from t2t_lite.data import data_statistics, example_reader, input_pipeline
     from t2t_lite.data.batching import BatchingScheme
