@@ -36,6 +36,11 @@ def check_problem(problem: object, name: str) -> Text2TextProblem:
         or problem.encodes_samples
     ):
         raise UsageError(f"--problem={name}: only pairs of text can be distilled")
+    if problem.members != (problem,):
+        raise UsageError(
+            f"--problem={name} is a mixture: distil its members, such as --problem="
+            f"{problem.members[0].name}, each with --decode_hparams=target_language=CODE"
+        )
     return problem
 
 

@@ -94,32 +94,44 @@ def generate_from_samples(
     problem.check()
     _prepare_folder(data_dir, pipeline)
     with _local_view(data_dir) as view, exclusive(problem, str(view)):
-        with _copied_back(view, data_dir):
-            prepare(problem, str(view), tmp_dir, options)
-        incomplete = []
-        for group in file_groups(problem, str(view), tmp_dir):
-            if group.is_complete:
-                log.info("%s: all files exist, skipped", group.title)
-            else:
-                incomplete.append(group)
-        remains = f"{problem.dataset_filename()}-*{INCOMPLETE}"
-        _delete(_matches(data_dir, remains))
-        try:
-            encoder = example_encoder(problem, str(view))
-            findings = Findings(problem, str(view), tmp_dir, encoder.encoders)
+        for member in problem.members:
             with _copied_back(view, data_dir):
-                tasks = [
-                    (number, path)
-                    for number, group in enumerate(incomplete)
-                    for path in _put_text(
-                        problem, group, data_dir, view, tmp_dir, options, findings
-                    )
-                ]
-                findings.write()
-            if tasks:
-                _run(_Job.of(incomplete, encoder, data_dir, options), tasks, pipeline)
-        finally:
-            _delete(_matches(data_dir, remains))
+                prepare(member, str(view), tmp_dir, options)
+        for member in problem.members:
+            _write_records(member, data_dir, view, tmp_dir, options, pipeline)
+
+
+def _write_records(
+    problem: Text2TextProblem,
+    data_dir: str,
+    view: pathlib.Path,
+    tmp_dir: str,
+    options: DatagenOptions,
+    pipeline: PipelineOptions,
+) -> None:
+    """Writes the missing TFRecord files of a problem that is no mixture."""
+    incomplete = []
+    for group in file_groups(problem, str(view), tmp_dir):
+        if group.is_complete:
+            log.info("%s: all files exist, skipped", group.title)
+        else:
+            incomplete.append(group)
+    remains = f"{problem.dataset_filename()}-*{INCOMPLETE}"
+    _delete(_matches(data_dir, remains))
+    try:
+        encoder = example_encoder(problem, str(view))
+        findings = Findings(problem, str(view), tmp_dir, encoder.encoders)
+        with _copied_back(view, data_dir):
+            tasks = [
+                (number, path)
+                for number, group in enumerate(incomplete)
+                for path in _put_text(problem, group, data_dir, view, tmp_dir, options, findings)
+            ]
+            findings.write()
+        if tasks:
+            _run(_Job.of(incomplete, encoder, data_dir, options), tasks, pipeline)
+    finally:
+        _delete(_matches(data_dir, remains))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -72,6 +72,13 @@ def test_other_problems_than_pairs_are_refused(name):
         check_problem(problem, name)
 
 
+def test_a_mixture_is_refused_with_the_name_of_a_member():
+    problem = registry.problem("translate_many_libreoffice")
+    message = r"is a mixture: .*--problem=translate_ende_libreoffice.*target_language=CODE"
+    with pytest.raises(UsageError, match=message):
+        check_problem(problem, problem.name)
+
+
 @registry.register_problem("distill_test_hostile")
 class Hostile(Pairs):
     def generate_samples(self, data_dir, tmp_dir, dataset_split):

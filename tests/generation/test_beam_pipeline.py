@@ -13,6 +13,8 @@ import pytest
 import t2t_lite.generation
 from support import numbered
 from support.commands import exit_code
+from support.mixtures import MIXTURE, toys
+from t2t_lite import registry
 from t2t_lite.bin import t2t_datagen
 from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.generation import generator
@@ -113,6 +115,14 @@ def test_several_workers_make_the_files_of_the_local_way(tmp_path, cls, clean):
     by_beam(cls(), tmp_path / "beam", tmp_path, _THREADS, **options)
     assert contents(tmp_path / "beam") == expected
     assert sum(name.startswith("small-") for name in expected) == 7
+
+
+def test_the_members_of_a_mixture_have_the_files_of_the_local_way(tmp_path):
+    with toys():
+        expected = locally(registry.problem(MIXTURE), tmp_path / "local")
+        by_beam(registry.problem(MIXTURE), tmp_path / "beam", tmp_path, _THREADS)
+    assert contents(tmp_path / "beam") == expected
+    assert sum("-train-" in name for name in expected) == 6
 
 
 command = functools.partial(exit_code, t2t_datagen.main)
