@@ -2,7 +2,7 @@ r"""Compares the outputs of both engines, and of single lines and of batches, of
 
     pip install -e '.[ct2]'
     python benchmarks/same_outputs.py --output_dir=runs/base --text=newstest2013.en [--lines=3000] \
-        [--decode_hparams=target_language=de]
+        [--single=3000] [--decode_hparams=target_language=de]
 
 prints a table for greedy search and for beam 4: how many lines have the same text, and of the
 others, how many have scores so close that rounding decides (`tie`), or a higher score with the
@@ -14,7 +14,7 @@ import argparse
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from t2t_lite.decoding.config import CTRANSLATE2, TENSORFLOW
+from t2t_lite.decoding.config import ENGINES, TENSORFLOW
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.hypotheses import Hypothesis, Source
 from t2t_lite.runs import run_folder
@@ -88,6 +88,7 @@ def main() -> None:
     parser.add_argument("--output_dir", required=True, help="run folder")
     parser.add_argument("--text", required=True, help="lines to translate")
     parser.add_argument("--lines", type=int, default=3000, help="of them, from the first (3000)")
+    parser.add_argument("--single", type=int, default=3000, help="decoded one by one, too (3000)")
     parser.add_argument("--decode_hparams", default="", help="further ones")
     args = parser.parse_args()
     run = run_folder.RunFolder.open(args.output_dir)
@@ -95,23 +96,24 @@ def main() -> None:
     print("| | same text | bar | ties | first higher | second higher | largest difference |")
     print("|---|---:|---:|---:|---:|---:|---:|", flush=True)
     for search, setting in SEARCHES.items():
-        outputs = {}
-        for engine in (TENSORFLOW, CTRANSLATE2):
-            for size in (0, 1):
-                settings = ",".join(filter(None, (setting, args.decode_hparams)))
-                hparams = DecodeHParams.of(run.problem, f"{settings},batch_size={size}")
-                decoder = Decoder.from_run(run, hparams=hparams, engine=engine)
-                sources = [source for source in decoder.text.encode(lines) if source.ids]
-                outputs[engine, size] = [beams[0] for beams in decoder.decode(sources)]
-                if (engine, size) == (TENSORFLOW, 0):
-                    judge = decoder
-        for name, first, second, bar in (
-            ("engines", (TENSORFLOW, 0), (CTRANSLATE2, 0), ENGINE_BARS[search]),
-            ("TensorFlow, batches and lines", (TENSORFLOW, 0), (TENSORFLOW, 1), BATCH_BAR),
-            ("CTranslate2, batches and lines", (CTRANSLATE2, 0), (CTRANSLATE2, 1), BATCH_BAR),
-        ):
-            found = compared(judge, sources, outputs[first], outputs[second])
-            print(row(f"{search}, {name}", found, bar), flush=True)
+        settings = ",".join(filter(None, (setting, args.decode_hparams)))
+
+        def opened(engine: str, batch_size: int, settings: str = settings) -> Decoder:
+            hparams = DecodeHParams.of(run.problem, f"{settings},batch_size={batch_size}")
+            return Decoder.from_run(run, hparams=hparams, engine=engine)
+
+        judge = opened(TENSORFLOW, 0)
+        sources = [source for source in judge.text.encode(lines) if source.ids]
+        batches = {}
+        for engine in ENGINES:
+            decoder = judge if engine == TENSORFLOW else opened(engine, 0)
+            batches[engine] = [beams[0] for beams in decoder.decode(sources)]
+        found = compared(judge, sources, *batches.values())
+        print(row(f"{search}, {' and '.join(ENGINES)}", found, ENGINE_BARS[search]), flush=True)
+        for engine in reversed(ENGINES):
+            single = [beams[0] for beams in opened(engine, 1).decode(sources[: args.single])]
+            found = compared(judge, sources[: args.single], batches[engine][: args.single], single)
+            print(row(f"{search}, {engine}, batches and lines", found, BATCH_BAR), flush=True)
 
 
 if __name__ == "__main__":
