@@ -32,7 +32,7 @@ HPARAMS = (
     "layer_prepostprocess_dropout=0"
 )
 RATE = "learning_rate_constant=1,learning_rate_warmup_steps=400"
-RATE_OF_MORE = "learning_rate_constant=0.2,learning_rate_warmup_steps=50"  # of a trained model
+RATE_OF_MORE = "learning_rate_constant=0.08,learning_rate_warmup_steps=50"  # of a trained model
 PARTS = ("many", "added", "any_pair")
 _SHARE_OF_ADDED = 0.1  # of the updates of the many
 
@@ -179,7 +179,7 @@ def main() -> None:
     parser.add_argument("--output_dir", type=path, required=True, help="folder of all files")
     parser.add_argument("--languages", default="de,fr,es,cs,zh,ja", help="(de,fr,es,cs,zh,ja)")
     parser.add_argument("--added", default="it", help="the language that joins later (it)")
-    parser.add_argument("--updates", type=int, default=500, help="of each direction (500)")
+    parser.add_argument("--updates", type=int, default=480, help="of each direction (480)")
     parser.add_argument("--only", default=",".join(PARTS), help=f"parts ({','.join(PARTS)})")
     args = parser.parse_args()
     bench = Bench(args.tmp_dir, args.output_dir, args.updates)
