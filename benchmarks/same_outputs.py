@@ -5,9 +5,10 @@ r"""Compares the outputs of both engines, and of single lines and of batches, of
         [--single=3000] [--decode_hparams=target_language=de]
 
 prints a table for greedy search and for beam 4: how many lines have the same text, and of the
-others, how many have scores so close that rounding decides (`tie`), or a higher score with the
-first of the two. All scores are TensorFlow's. The bars are 99.5 % of lines greedily and 98 % with
-beam 4 for the engines, and 99.9 % for batches.
+others, how many have scores so close that rounding decides (ties), or a higher score with one of
+the two; TensorFlow scores these. The last column compares the scores that both give to the same
+text. The bars are 99.5 % of lines greedily and 98 % with beam 4 for the engines, and 99.9 % for
+batches.
 """
 
 import argparse
@@ -70,6 +71,11 @@ def compared(
     )
 
 
+def opened(run: run_folder.RunFolder, settings: str, engine: str) -> Decoder:
+    """Returns the decoder of a run's newest checkpoint."""
+    return Decoder.from_run(run, hparams=DecodeHParams.of(run.problem, settings), engine=engine)
+
+
 def row(name: str, found: Difference, bar: float) -> str:
     """Returns a row of the table."""
     share = found.same / found.lines
@@ -97,22 +103,19 @@ def main() -> None:
     print("|---|---:|---:|---:|---:|---:|---:|", flush=True)
     for search, setting in SEARCHES.items():
         settings = ",".join(filter(None, (setting, args.decode_hparams)))
-
-        def opened(engine: str, batch_size: int, settings: str = settings) -> Decoder:
-            hparams = DecodeHParams.of(run.problem, f"{settings},batch_size={batch_size}")
-            return Decoder.from_run(run, hparams=hparams, engine=engine)
-
-        judge = opened(TENSORFLOW, 0)
+        judge = opened(run, settings, TENSORFLOW)
         sources = [source for source in judge.text.encode(lines) if source.ids]
         batches = {}
         for engine in ENGINES:
-            decoder = judge if engine == TENSORFLOW else opened(engine, 0)
+            decoder = judge if engine == TENSORFLOW else opened(run, settings, engine)
             batches[engine] = [beams[0] for beams in decoder.decode(sources)]
         found = compared(judge, sources, *batches.values())
         print(row(f"{search}, {' and '.join(ENGINES)}", found, ENGINE_BARS[search]), flush=True)
         for engine in reversed(ENGINES):
-            single = [beams[0] for beams in opened(engine, 1).decode(sources[: args.single])]
-            found = compared(judge, sources[: args.single], batches[engine][: args.single], single)
+            chosen = sources[: args.single]
+            decoder = opened(run, f"{settings},batch_size=1", engine)
+            single = [beams[0] for beams in decoder.decode(chosen)]
+            found = compared(judge, chosen, batches[engine][: args.single], single)
             print(row(f"{search}, {engine}, batches and lines", found, BATCH_BAR), flush=True)
 
 

@@ -42,7 +42,7 @@ def training_files(problem: Problem, data_dir: str, hparams: BasicHParams) -> li
 
     Raises:
         UserError: a file is missing.
-        UsageError: the rates change, but not the hparams say when, or the other way round.
+        UsageError: the weights change, but `mixture_annealing_steps` is 0, or the reverse.
         DataError: a member of a mixture has no example.
     """
     _check_annealing(problem, hparams)

@@ -251,6 +251,12 @@ class Decoder:
         """
         return _collect(self.score_batches(sources, targets, name), len(sources), advance)
 
+    def details(self, target: Target) -> Details:
+        """Returns the details of a given target, whatever the search is restricted to."""
+        targets = [[target]]
+        [(_, found)] = self.engine.map(lambda worker, own: [*self._details(worker, own)], targets)
+        return found[0]
+
     def decode_batches(
         self,
         sources: Sequence[Source],

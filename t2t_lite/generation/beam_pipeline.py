@@ -109,7 +109,7 @@ def _write_records(
     options: DatagenOptions,
     pipeline: PipelineOptions,
 ) -> None:
-    """Writes the missing TFRecord files of a problem that is no mixture."""
+    """Writes the missing TFRecord files of a problem that is not a mixture."""
     incomplete = []
     for group in file_groups(problem, str(view), tmp_dir):
         if group.is_complete:

@@ -105,16 +105,11 @@ def look(decoder: Decoder, text: str, target: str = "") -> tuple[list[View], str
 
 def _links(decoder: Decoder, target: Target, text: str) -> Links:
     """Returns the links between the words of a source and its target; none without attention."""
-    work = [[target]]
-    [(_, [(_, weights)])] = decoder.engine.map(lambda worker, own: worker.details(own), work)
-    if weights is None:
+    found = decoder.details(target)
+    if found.attention is None:
         return []
-    start = len(target.source.start)
-    source_tokens, attention = decoder.text.source_details(target.source, weights[start:])
-    assert attention is not None
-    tokens = source_tokens, decoder.text.target_tokens(target.ids[start:])
-    is_guided = decoder.engine.model_hparams.is_guided
-    return word_links(target.source.text, text, *tokens, attention, is_guided)
+    tokens = found.source_tokens, found.tokens
+    return word_links(target.source.text, text, *tokens, found.attention, found.is_aligned)
 
 
 def _chosen(views: Sequence[View], kind: str) -> View:

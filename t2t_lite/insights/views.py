@@ -15,6 +15,7 @@ _TITLES = {
     "encoder": "Encoder self-attention",
     "decoder": "Decoder self-attention",
     "encoder_decoder": "Encoder-decoder attention",
+    "alignment": "Alignment of words",
 }
 _START = "<start>"  # the zero vector at the beginning of every target
 _BLANK = "␣"  # a token of white space only
@@ -68,7 +69,7 @@ def alignment_view(links: Links, source: str, target: str) -> View:
     weights = np.zeros((1, len(rows), len(columns)), np.float32)
     for column, row in links:
         weights[0, row, column] = 1
-    return View("alignment", "Alignment of words", rows, columns, [weights])
+    return View("alignment", _TITLES["alignment"], rows, columns, [weights])
 
 
 def _visible(token: str) -> str:
