@@ -153,6 +153,7 @@ def run(tmp_path, monkeypatch) -> run_folder.RunFolder:
         (folder / name).write_text(name)
     problem = types.SimpleNamespace(
         name="problem",
+        target_language="",
         members=(),
         metrics=("bleu",),
         has_inputs=True,
