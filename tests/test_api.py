@@ -152,6 +152,7 @@ def test_the_home_folder_is_understood(run, monkeypatch):
     assert TrainerConfig(**required, data_dir="~/d").data_dir == str(run.folder.parent / "d")
 
 
+@pytest.mark.integration
 def test_translations_are_compared_as_objects(run, eagerly):
     translate = run.translator(beam_size=1, extra_length=2)
     (one,), (other,) = (translate("A cat.", n_best=1) for _ in range(2))
@@ -181,6 +182,7 @@ def test_search_over_a_plain_model_finds_what_steps_find():
         assert_close(plain_scores, scores, terms)
 
 
+@pytest.mark.integration
 def test_one_limit_holds_for_all_sentences():
     search = t2t.BeamSearch(make_decided("transformer", 3), beam_size=2)
     inputs = np.array([[5, 6, 7], [8, 9, 0]])

@@ -111,6 +111,7 @@ def test_imports_point_downward(module: str):
             assert other == own or _FLOOR[other] < _FLOOR[own], f"{module} imports {name}"
 
 
+@pytest.mark.integration
 def test_no_import_circles():
     """Within packages, inside functions, and in what type checkers alone read, too."""
     graph = {module: set(_modules_imported_by(module)) for module in _MODULES}

@@ -294,7 +294,7 @@ def text(tmp_path) -> pathlib.Path:
     return path
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_both_servers_in_miniature(tmp_path, text, here, monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))  # for the processes that it starts
     others = ("bfloat16", "int8")  # take as long as the rest

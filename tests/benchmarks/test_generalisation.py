@@ -174,7 +174,7 @@ def test_usage_errors_come_before_any_training(
     assert commands.done == before
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_a_miniature_table(tmp_path: pathlib.Path, capfd):
     folder = tmp_path / "out"
     flags = [f"--output_dir={folder}", "--steps=4", "--rows=lstm", "--problems=shift_decimal"]

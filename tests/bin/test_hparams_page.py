@@ -5,6 +5,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 from support.commands import printed_by, refusal
 from t2t_lite import registry
 from t2t_lite.bin import hparams_page, t2t_trainer
@@ -18,6 +20,7 @@ def printed(*words: str) -> list[str]:
     return printed_by(t2t_trainer.main, "--help_hparams", *words).splitlines()
 
 
+@pytest.mark.integration
 def test_the_page_is_that_of_the_code():
     command = [sys.executable, "-m", "t2t_lite.bin.hparams_page"]
     text = subprocess.run(command, capture_output=True, encoding="utf-8", check=True).stdout
@@ -26,6 +29,7 @@ def test_the_page_is_that_of_the_code():
     )
 
 
+@pytest.mark.integration
 def test_the_page_has_every_field_and_set():
     text = hparams_page.markdown()
     for name in registry.list_hparams():

@@ -4,7 +4,10 @@ import pathlib
 import subprocess
 import sys
 
+import pytest
 
+
+@pytest.mark.integration
 def test_the_page_is_made_from_the_code():
     """In a process of its own: other tests register problems."""
     page = pathlib.Path(__file__).parents[2] / "docs" / "t2t-names.md"

@@ -57,6 +57,7 @@ def means(folder: pathlib.Path) -> dict[int, set[float]]:
     return found
 
 
+@pytest.mark.integration
 def test_each_is_the_mean_of_a_checkpoint_and_those_before(add, tmp_path, capsys):
     assert average_all(*flags(tmp_path)) == 0
     assert means(tmp_path / "avg") == {2: {2.5}, 3: {1.0}, 10: {2.0}}
@@ -98,6 +99,7 @@ def test_a_mean_says_what_it_is_made_of(add, tmp_path):
     assert said["checkpoints"][1][1] == hashlib.sha256(index.read_bytes()).hexdigest()
 
 
+@pytest.mark.integration
 def test_means_of_another_number_are_recomputed(add, tmp_path, capsys):
     assert average_all(*flags(tmp_path)) == 0
     capsys.readouterr()
@@ -119,6 +121,7 @@ def test_means_of_another_number_are_recomputed(add, tmp_path, capsys):
     assert found == {3: {1.0}, 10: {float(np.float32(8 / 3))}}
 
 
+@pytest.mark.integration
 def test_means_of_another_run_are_all_recomputed(add, tmp_path, capsys):
     add(11, 0.0)
     add(12, 2.0)

@@ -45,6 +45,7 @@ def weights(run: run_folder.RunFolder, path: str) -> tuple[int, set[float]]:
     return step, {float(x) for v in model.trainable_variables for x in np.ravel(v)}
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("what", "mean"),
     [
@@ -93,6 +94,7 @@ def test_by_time_those_nearest_are_taken_and_a_gap_is_an_error(run, minutes, mea
         assert weights(run, average(run, *flags)) == (300, {mean})
 
 
+@pytest.mark.integration
 def test_an_average_of_an_average_does_not_replace_it(run):
     average(run, "--num_last_checkpoints=2")
     error = refused(run, "--checkpoints=averaged.ckpt-300,model.ckpt-200")
@@ -124,6 +126,7 @@ def test_writes_to_the_given_path(run, tmp_path):
     assert weights(run, path) == (200, {2.5})
 
 
+@pytest.mark.integration
 def test_a_second_average_takes_the_place_of_the_first(run):
     for what, mean in (("--checkpoints=100,300", -0.5), ("--checkpoints=200,300", 1.0)):
         assert weights(run, average(run, what)) == (300, {mean})
@@ -140,6 +143,7 @@ def test_a_checkpoint_of_the_run_is_never_overwritten(run, name):
     assert pathlib.Path(f"{path}.index").read_bytes() == before
 
 
+@pytest.mark.integration
 def test_a_full_disk_leaves_the_average_before(run, capsys):
     path = average(run, "--checkpoints=100,300")
     with full_disk(100):

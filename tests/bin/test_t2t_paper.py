@@ -23,6 +23,7 @@ def test_a_table_as_json():
     assert [row["problem"] for row in ours] == ["parsing_wsj_16k", "parsing_wsj_semi_32k"]
 
 
+@pytest.mark.integration
 def test_table_1_without_measuring():
     lines = printed_by(t2t_paper.main, "--table=1").splitlines()
     assert any(line.startswith("Recurrent") and line.endswith("3n - 1") for line in lines)

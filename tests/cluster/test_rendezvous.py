@@ -212,6 +212,7 @@ def test_the_chiefs_port_in_use_is_noticed_by_all(says, hosts):
         )
 
 
+@pytest.mark.integration
 def test_a_worker_that_does_not_arrive_is_named(hosts, monkeypatch):
     monkeypatch.setattr(rendezvous, "_SECONDS_TO_MEET", 0.5)
     chief, other = run(hosts, [{}, {}])

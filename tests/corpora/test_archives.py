@@ -54,6 +54,7 @@ def test_a_hard_link_to_nothing_is_an_error(tmp_path):
         list(iterate_member_lines(tmp_path / "a.tar", "b"))
 
 
+@pytest.mark.integration
 @given(st.lists(st.text(st.characters(exclude_characters="\n", codec="utf-8"))))
 @settings(max_examples=30, deadline=None)
 def test_lines_survive_a_round_trip(tmp_path_factory, lines):

@@ -86,6 +86,7 @@ def test_unpacked_size_is_bounded_before_anything_is_unpacked(tmp_path):
         list(iterate_members(path, (".html",), BadInput(skip=True)))
 
 
+@pytest.mark.integration
 @settings(max_examples=200, deadline=None)
 @given(st.integers(0, 400), st.binary(min_size=1, max_size=12), st.booleans())
 @example(8, b"\xff" * 12, False)

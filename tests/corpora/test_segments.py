@@ -166,6 +166,7 @@ def part(tag: str, texts: Sequence[str], first: int = 1) -> str:
     return f"<{tag} lang='x'><p>{''.join(segs)}</p></{tag}>"
 
 
+@pytest.mark.integration
 @given(st.lists(st.lists(st.tuples(words, words))), st.integers(1, 50))
 def test_an_xml_test_set_survives_a_round_trip(documents, size):
     sides = [([source for source, _ in doc], [target for _, target in doc]) for doc in documents]

@@ -110,6 +110,7 @@ def test_the_pairs_are_those_of_the_files_but_for_marks(corpus):
     assert plain / len(PAIRS) == pytest.approx(0.4 * 0.6, abs=0.17)  # four standard deviations
 
 
+@pytest.mark.integration
 def test_rows_are_drawn_anew_in_every_epoch_and_the_same_for_any_parts(corpus):
     def of(found):
         return {(*map(tuple, row.values()),) for row in found}
@@ -120,6 +121,7 @@ def test_rows_are_drawn_anew_in_every_epoch_and_the_same_for_any_parts(corpus):
     assert of(rows(later.as_numpy_iterator())) >= first | second
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("guided", [False, True])
 def test_restoring_in_mid_epoch_continues_with_the_next_batch(corpus, tmp_path, guided):
     settings = BOTH | {"guided": guided, "parts": 2}
@@ -169,6 +171,7 @@ def test_a_guided_head_refuses_noise_with_augmentation(corpus):
         train(corpus, guided=True, source_typo_noise=0.1, **BOTH)
 
 
+@pytest.mark.integration
 def test_copied_and_exchanged_sides_have_equal_words_alone(corpus):
     readers = ExampleReader(reverse=True), ExampleReader(copy=True), ExampleReader(change=changed)
     for reader in readers:

@@ -110,6 +110,7 @@ def test_lengths_outside_the_scheme_are_dropped(corpus):
     assert lengths == {length for length in expected if 8 <= length <= 20}
 
 
+@pytest.mark.integration
 def test_seed_decides_the_order(corpus):
     paths = corpus[0]
     orders = [digest(take(train(paths, seed=seed, batch_shuffle_size=8), 60)) for seed in (1, 1, 2)]
@@ -117,6 +118,7 @@ def test_seed_decides_the_order(corpus):
     assert orders[0] != orders[2]
 
 
+@pytest.mark.integration
 def test_batch_shuffle_only_reorders_within_its_buffer(corpus):
     # Eight batches of one worker, or four of two.
     for parts, ahead in ((1, 8), (2, 4)):
@@ -145,6 +147,7 @@ def test_few_examples_still_fill_batches(tmp_path):
     assert batch["inputs"].shape == (2, SCHEME.batch_sizes[0], 2)
 
 
+@pytest.mark.integration
 def test_reader_applies(corpus):
     reader = ExampleReader(reverse=True, max_target_length=4)
     batch = take(train(corpus[0], reader=reader), 1)[0]
@@ -157,6 +160,7 @@ def next_batches(iterator, count):
     return [{name: ids.numpy() for name, ids in next(iterator).items()} for _ in range(count)]
 
 
+@pytest.mark.integration
 def test_restoring_continues_with_the_next_batch(corpus, tmp_path):
     paths = corpus[0]
     tf.random.set_seed(5)  # as the trainer does; whatever another test has set counts, too
@@ -195,6 +199,7 @@ def test_evaluation_has_every_example_once(corpus, parts):
             assert ids.shape[1] == 1 or ids.shape[1] * ids.shape[2] <= 60
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("limit", [1, 3, 6, 1000])
 def test_a_limited_evaluation_has_the_same_examples_in_any_number_of_parts(corpus, limit):
     paths, examples = corpus

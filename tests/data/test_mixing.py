@@ -72,6 +72,7 @@ def within_sampling_error(count, of, rate):
     return abs(count - of * rate) <= 5 * math.sqrt(of * rate * (1 - rate))
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("rates", [RATES, (1 / 3, 1 / 3, 1 / 3), (0.02, 0.9, 0.08)])
 def test_members_come_with_their_rates_in_every_window(paths, rates):
     drawn = [member for member, _ in sources(train(paths, rates), 500)]
@@ -107,6 +108,7 @@ def test_rates_that_change_lie_on_straight_lines_between_the_points():
             assert within_sampling_error((window == member).sum(), len(window), rate), start
 
 
+@pytest.mark.integration
 def test_each_member_has_epochs_of_its_own(paths, monkeypatch):
     monkeypatch.setattr(input_pipeline, "_padded", lambda batches, reader, parts: batches)
     seen = collections.defaultdict(list)
@@ -139,6 +141,7 @@ def test_members_have_different_orders(tmp_path):
     assert orders[0][:20] != orders[1][:20]
 
 
+@pytest.mark.integration
 def test_parts_share_one_large_batch(paths):
     doubled = type(SCHEME)(SCHEME.boundaries, tuple(2 * n for n in SCHEME.batch_sizes), 0, 20)
     options = {"seed": 1, "batch_shuffle_size": 0}
@@ -159,6 +162,7 @@ def digest(iterator, count):
     return hashed.hexdigest()
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("taken", [0, 7, 150])  # before, within and across epochs
 def test_a_restored_position_goes_on_exactly(paths, taken, tmp_path):
     iterator = iter(train(paths))
@@ -209,6 +213,7 @@ def test_rates_change_by_updates_and_are_restored(tmp_path):
     assert digest(resumed, 50) == expected
 
 
+@pytest.mark.integration
 def test_batches_are_a_function_of_files_and_seed(paths):
     orders = [digest(iter(train(paths, seed=seed)), 60) for seed in (1, 1, 2)]
     assert orders[0] == orders[1] != orders[2]
@@ -306,6 +311,7 @@ def test_rewriting_keeps_the_tokens_and_is_restored(folder, noise, tmp_path):
     assert digest(resumed, 20) == expected
 
 
+@pytest.mark.integration
 def test_keras_gets_the_same_mixture(folder):
     hparams = {"batch_size": 256, "max_length": 64, "mixture_temperature": 100.0}
     dataset = api.dataset(MIXTURE, "train", data_dir=folder, seed=1, **hparams)

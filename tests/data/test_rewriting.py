@@ -98,10 +98,12 @@ def assert_same_texts_in_other_subwords(first, second):
         assert source[-1] == target[-1] == EOS_ID
 
 
+@pytest.mark.integration
 def test_epochs_have_the_same_texts_in_other_subwords(corpus, first_epoch):
     assert_same_texts_in_other_subwords(first_epoch, epoch(corpus, 1))
 
 
+@pytest.mark.integration
 def test_so_they_have_with_a_unigram_vocabulary(tmp_path):
     corpus = write_corpus(tmp_path, "unigram")
     assert_same_texts_in_other_subwords(epoch(corpus, 0), epoch(corpus, 1))
@@ -131,6 +133,7 @@ def test_parts_share_one_large_batch(corpus):
     assert len(seen[0] & seen[1]) > 20
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("changes", [{}, {"source_typo_noise": 0.5, "bpe_dropout": 0.0}])
 def test_restoring_continues_with_the_next_batch(corpus, tmp_path, changes):
     tf.random.set_seed(5)
@@ -158,6 +161,7 @@ def test_sides_that_are_copies_are_drawn_one_by_one(corpus):
     assert any(source != target for source, target in copied.values())
 
 
+@pytest.mark.integration
 def test_sides_are_cut_after_sampling(corpus, first_epoch):
     reader = ExampleReader(max_input_length=5)
     found = epoch(corpus, 0, reader=reader).values()
@@ -169,6 +173,7 @@ def test_sides_are_cut_after_sampling(corpus, first_epoch):
 NOISE = {"source_casing_noise": 0.5, "source_typo_noise": 0.5, "bpe_dropout": 0.0}
 
 
+@pytest.mark.integration
 def test_noise_is_redrawn_in_every_epoch_and_the_same_for_any_parts(corpus):
     first, second = (set(epoch(corpus, number, **NOISE).values()) for number in (0, 1))
     assert len(first - second) > len(PAIRS) / 2
@@ -241,6 +246,7 @@ def test_statistics_are_those_of_the_first_epoch(corpus, first_epoch):
         count_examples(paths, short, reader, rewriter=rewriter)
 
 
+@pytest.mark.integration
 def test_nothing_asked_for_changes_nothing(corpus):
     off = {"bpe_dropout": 0.0, "unigram_alpha": 0.0}
     plain = train_dataset(corpus[0], SCHEME, ExampleReader(), parts=2, seed=1, batch_shuffle_size=4)

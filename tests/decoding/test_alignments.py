@@ -47,6 +47,7 @@ def links(line):
     return [tuple(map(int, link.split("-"))) for link in line.split()]
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("engine", ENGINES)
 def test_each_word_of_an_output_has_a_link(run, tmp_path, engine):
     if engine == CTRANSLATE2:
@@ -80,6 +81,7 @@ def test_all_hypotheses_have_columns(run, tmp_path):
     assert [line.count("\t") for line in found] == [1, 0, 1, 1]
 
 
+@pytest.mark.integration
 def test_given_targets_are_aligned(run, tmp_path):
     targets = tmp_path / "targets.txt"
     targets.write_text("x y z\n\nw\na b\n")
@@ -101,7 +103,7 @@ def ended(main, *flags):
     assert end.value.code == 0
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_a_head_learns_the_alignments_that_it_is_given(tmp_path, capsys):
     """Words in the opposite order, which no attention has to follow to predict them."""
     random = np.random.default_rng()

@@ -84,6 +84,7 @@ def test_resumes_with_the_batches_of_the_last_window(target):
             np.testing.assert_array_equal(kept, given)
 
 
+@pytest.mark.integration
 def test_a_kill_at_any_byte_loses_only_the_record_it_tears(target, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # hundreds of calls take seconds
     part_file = leave(target, RECORDS)

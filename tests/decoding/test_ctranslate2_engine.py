@@ -83,6 +83,7 @@ def worker_of(decoder):
     return worker
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("changes", ["", "min_length=4", "no_repeat_ngram_size=1", "batch_size=2"])
 def test_greedy_outputs_are_those_of_tensorflow(run, changes):
     found, expected = (
@@ -113,6 +114,7 @@ def test_outputs_are_the_same_if_nobody_sees_their_scores(run, beam_size, change
         assert all(h.score == 0 for beams in hidden for h in beams), "not computed"
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     "changes",
     [
@@ -142,6 +144,7 @@ def test_scores_are_those_of_tensorflow_for_the_same_outputs(run, changes):
         assert scores == sorted(scores, reverse=True)
 
 
+@pytest.mark.integration
 def test_a_prefix_counts_and_a_language_does_not(run):
     ours, tensorflow = decoders(run, "beam_size=2")
     sources = [
@@ -159,6 +162,7 @@ def test_a_prefix_counts_and_a_language_does_not(run):
         assert_close(one.score, other.score, terms=terms_of(tensorflow))
 
 
+@pytest.mark.integration
 def test_details_are_those_of_tensorflow(run):
     ours, tensorflow = decoders(run, "beam_size=2,return_beams=true", with_details=True)
     sources = ours.text.encode(LINES)
@@ -260,6 +264,7 @@ def test_without_the_package_the_remedy_is_given(run, monkeypatch):
         Decoder.from_run(run, engine=CTRANSLATE2)
 
 
+@pytest.mark.integration
 def test_8_bit_products_change_scores_little(run):
     float32, tensorflow = decoders(run, "beam_size=1")
     hparams = float32.hparams
@@ -356,6 +361,7 @@ def test_the_faster_engine_comes_with_how_to_install_it(run, monkeypatch):
     assert line.endswith("pip install 't2t_lite[ct2]'")
 
 
+@pytest.mark.integration
 def test_outputs_with_a_short_list_are_of_the_list(run, tmp_path):
     path = str(tmp_path / "list.txt")
     translations = np.zeros([36, 3], np.int32)

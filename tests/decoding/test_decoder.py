@@ -151,6 +151,7 @@ def test_batch_size_counts_sentences():
     assert sorted(len(ids) for ids in decoder.engine.models[0].batches) == [1, 3, 3]
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(("max_input_size", "limit"), [(-1, 40), (7, 7)])
 def test_a_long_line_is_cut_with_a_warning(caplog, max_input_size, limit):
     decoder = copier("truncate", max_input_size=max_input_size)
@@ -189,6 +190,7 @@ def test_joined_attention_is_block_diagonal_unless_it_is_huge(size):
     assert (json.loads(written)["hypotheses"][0]["attention"] is None) == (size > 3)
 
 
+@pytest.mark.integration
 def test_details_of_a_model_without_attention():
     """A line of one piece, and one of several."""
     hparams = registry.hparams("lstm_seq2seq").copy(hidden_size=8, num_hidden_layers=1)
@@ -204,6 +206,7 @@ def test_details_of_a_model_without_attention():
         outputs(bytes_decoder(model, settings=settings.copy(coverage_penalty=0.2)), ["short"])
 
 
+@pytest.mark.integration
 def test_a_language_models_details_are_those_of_what_follows_the_prompt():
     hparams = registry.hparams("transformer_test").copy(num_hidden_layers=1)
     model = registry.model("transformer")(hparams, 0, 258)
@@ -221,6 +224,7 @@ def test_a_language_models_details_are_those_of_what_follows_the_prompt():
     assert_close(details.log_probs, expected, log_prob_terms(model, length))
 
 
+@pytest.mark.integration
 def test_the_pieces_of_a_line_are_sampled_independently():
     """Equal pieces have unequal outputs; a line that is not split keeps its own."""
     hparams = registry.hparams("transformer_test").copy(num_hidden_layers=1)

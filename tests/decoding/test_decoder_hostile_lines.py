@@ -20,6 +20,7 @@ def decoder(request) -> Decoder:
     return bytes_decoder(model, settings=search, long_input=request.param)
 
 
+@pytest.mark.integration
 @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.text(), min_size=10, max_size=20))
 def test_as_many_lines_come_out_as_went_in(decoder, lines):

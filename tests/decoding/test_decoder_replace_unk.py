@@ -45,6 +45,7 @@ def decode(model, encoders, **changes):
     return decoder.decode(decoder.text.encode(LINES))
 
 
+@pytest.mark.integration
 def test_the_source_token_with_most_attention_stands_for_an_unknown_one(model, tokens):
     before = decode(model, (tokens, tokens))
     after = decode(model, (tokens, tokens), replace_unk=True)
@@ -63,6 +64,7 @@ def test_the_source_token_with_most_attention_stands_for_an_unknown_one(model, t
     assert any(set(hs[0].output.text.split()) & {"Qua", "Zut", "Om"} for hs in after)
 
 
+@pytest.mark.integration
 def test_a_source_of_another_vocabulary_gives_its_own_tokens(model, tokens):
     class FewBytes(ByteTextEncoder):
         def encode(self, text):

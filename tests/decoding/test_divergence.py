@@ -124,6 +124,7 @@ def models():
     return [make_decided("transformer", 1), make_decided("transformer", 2)]
 
 
+@pytest.mark.integration
 def test_scoring_gives_nan_to_its_sentence_alone(models):
     table = next(w for w in models[0].weights if w.shape == (20, 16))
     numbers = table.numpy()
@@ -152,6 +153,7 @@ def test_the_checkpoint_whose_weight_is_bad_is_named(models, value):
     require_finite_weights(models[0], "one.ckpt-1")
 
 
+@pytest.mark.integration
 def test_overflow_in_float16_is_not_reported_as_divergence(models):
     large = models[0].weights[0]
     large.assign(np.full(large.shape, 1e5))
@@ -167,6 +169,7 @@ def test_overflow_in_float16_is_not_reported_as_divergence(models):
     require_finite_weights(half, "one")
 
 
+@pytest.mark.integration
 def test_the_checkpoint_that_gives_nan_of_finite_weights_is_named(models):
     set_logits(models[1], lambda hidden: hidden[..., :12] * math.inf)
     names = ["one.ckpt-1", "two.ckpt-2"]

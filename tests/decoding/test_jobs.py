@@ -97,6 +97,7 @@ def run(config: DecoderConfig, **changes) -> list[str]:
     return pathlib.Path(config.decode_to_file).read_text().splitlines()
 
 
+@pytest.mark.integration
 def test_json_has_what_the_model_says_of_each_token_and_score_file_gives_the_same(config, tmp_path):
     found = [
         json.loads(line)
@@ -142,6 +143,7 @@ def test_json_has_what_the_model_says_of_each_token_and_score_file_gives_the_sam
     assert run(config, decode_from_file="", score_file=pairs) == written
 
 
+@pytest.mark.integration
 def test_a_killed_run_resumes_and_scores_all(
     config, outputs, tmp_path, monkeypatch, caplog, capsys
 ):
@@ -206,6 +208,7 @@ def test_standard_input_to_standard_output(config, outputs, monkeypatch, capsys)
     assert capsys.readouterr().out.splitlines() == outputs
 
 
+@pytest.mark.integration
 def test_over_long_lines_are_split_or_truncated(config, tmp_path, caplog):
     """Decodes them once as halves, and once as separate lines."""
     line = LINES[8]  # 8 numbers
@@ -221,6 +224,7 @@ def test_over_long_lines_are_split_or_truncated(config, tmp_path, caplog):
     assert caplog.messages == [f"{tmp_path}/long, line 1 has 9 subwords: cut to 5"]
 
 
+@pytest.mark.integration
 def test_what_is_typed_shows_scores_with_the_beams(config, monkeypatch, capsys, caplog):
     lines = io.TextIOWrapper(io.BytesIO(b"one \xff\n1 2 3\n\nq\n"))
     monkeypatch.setattr("sys.stdin", lines)

@@ -158,6 +158,7 @@ def test_an_output_that_cannot_be_written_fails_before_decoding(run, tmp_path, m
         jobs.run(dataclasses.replace(config, decode_to_file=str(tmp_path / "file/out")))
 
 
+@pytest.mark.integration
 def test_bleu_of_a_split_compares_with_the_whole_targets(run):
     problem = registry.problem("decoder_test_bytes")
     paths = problem.filepaths(run_folder.read_flags(run.output_dir)["data_dir"], "eval")

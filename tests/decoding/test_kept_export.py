@@ -35,6 +35,7 @@ def test_it_is_made_once(run, monkeypatch):
     assert [path.name for path in folder.parent.iterdir()] == [folder.name]
 
 
+@pytest.mark.integration
 def test_what_determines_it_has_one_of_its_own(run):
     """Another checkpoint of the same name, other settings."""
     first = opened(run)
@@ -47,6 +48,7 @@ def test_what_determines_it_has_one_of_its_own(run):
     assert len({first, second, opened(run)}) == 3
 
 
+@pytest.mark.integration
 def test_types_to_compute_in_have_one_of_their_own_which_needs_no_conversion(run):
     """An int8 export has the scores of a float32 one that CTranslate2 quantises itself."""
     float32, int8 = opened(run), opened(run, compute_type="int8")
@@ -64,6 +66,7 @@ def test_types_to_compute_in_have_one_of_their_own_which_needs_no_conversion(run
         np.testing.assert_allclose(one.log_probs, other.log_probs, atol=1e-3)
 
 
+@pytest.mark.integration
 def test_a_short_list_is_part_of_it(run):
     lists = [Shortlist([4], np.full([36, 1], id_), 36) for id_ in (5, 6)]
     folders = [opened(run), *(opened(run, shortlist=one) for one in lists)]
@@ -73,6 +76,7 @@ def test_a_short_list_is_part_of_it(run):
     assert "7\t5" in (folders[1] / "vmap.txt").read_text().splitlines()
 
 
+@pytest.mark.integration
 def test_those_used_last_are_kept(run):
     made = []
     for number in range(5):
@@ -94,6 +98,7 @@ def test_a_failure_leaves_nothing(run, monkeypatch):
     assert list((run.folder / kept_export.FOLDER).iterdir()) == []
 
 
+@pytest.mark.integration
 def test_a_second_process_waits_for_the_first(run):
     folder = run.folder / kept_export.FOLDER
     folder.mkdir()

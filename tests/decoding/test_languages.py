@@ -68,6 +68,7 @@ def ids_of(words):
     return [3 + WORDS.index(word) for word in words.split()]
 
 
+@pytest.mark.integration
 def test_terms_are_spelled_without_a_language(silent):
     terms, languages = TermList({"w1": ("w9 w8",)}), Languages("de", "en")
     sources = silent.text.encode(TEXTS, languages=languages, terms=terms)
@@ -77,6 +78,7 @@ def test_terms_are_spelled_without_a_language(silent):
         assert use is None or use.met == use.wanted.times
 
 
+@pytest.mark.integration
 def test_sources_begin_with_their_language_and_outputs_with_theirs_unseen(decoder):
     (source,) = decoder.text.encode(["w1 w2"])
     assert list(source.ids) == [LANGUAGES["de"], *ids_of("w1 w2"), 1]
@@ -88,6 +90,7 @@ def test_sources_begin_with_their_language_and_outputs_with_theirs_unseen(decode
         assert len(hypothesis.details.tokens) == len(hypothesis.ids) + 1
 
 
+@pytest.mark.integration
 def test_the_given_token_adds_nothing_to_the_score_but_to_the_length(decoder):
     (model,) = decoder.engine.models
     for source, beams in zip(
@@ -131,6 +134,7 @@ def test_languages_of_sources_do_not_depend_on_the_batch(silent):
     assert len({beams[0].output.text for beams in together[: len(pairs)]}) > 1
 
 
+@pytest.mark.integration
 def test_of_a_source_win_over_those_of_the_decoder(run, silent):
     chosen = make_decoder(run)
     of_source = chosen.text.encode(TEXTS, languages=Languages("fr", "de"))
@@ -138,6 +142,7 @@ def test_of_a_source_win_over_those_of_the_decoder(run, silent):
     assert texts_of(chosen.decode(of_source)) == texts_of(expected)
 
 
+@pytest.mark.integration
 def test_every_piece_of_a_long_text_has_them(run):
     decoder = make_decoder(run, f"{INTO_ENGLISH},max_input_size=4")
     for text in ("w1 w2 w3 w4 w5", "w1 w2\nw3 w4\nw5"):
@@ -152,6 +157,7 @@ def test_every_piece_of_a_long_text_has_them(run):
         assert joined.replace("\n", " ").split() == " ".join(alone).split()
 
 
+@pytest.mark.integration
 def test_every_piece_of_a_long_text_has_the_language_that_the_text_names(naming):
     decoder = make_decoder(naming, "extra_length=6,max_input_size=4")
     texts = [">>fr<< w1 w2 w3 w4 w5", ">>fr<< w1 w2\nw3 w4\nw5", ">>fr<<\nw1 w2 w3 w4\nw5"]
@@ -167,6 +173,7 @@ def test_every_piece_of_a_long_text_has_the_language_that_the_text_names(naming)
     ]
 
 
+@pytest.mark.integration
 def test_a_second_line_in_an_unknown_language_fails_its_request_alone(naming):
     decoder = make_decoder(naming, "extra_length=6")
     translator = RequestTranslator(decoder, ServerMetrics(), ServerConfig())
@@ -186,6 +193,7 @@ def test_a_prefix_follows_the_language(decoder):
         assert hypothesis.output.text.startswith("w7 w7")
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("changes", ["beam_size=1", "sampling_method=random,beam_size=3"])
 def test_other_searches_begin_with_the_language_too(run, changes):
     decoder = make_decoder(run, f"{INTO_ENGLISH},{changes},return_beams=true", with_details=True)
@@ -213,6 +221,7 @@ def test_unknown_languages_are_refused(run):
         make_decoder(run, "target_language=ger")
 
 
+@pytest.mark.integration
 def test_flags_are_short_for_the_decode_hparams(run, silent, tmp_path):
     write_lines(tmp_path / "in", TEXTS)
     given = {
@@ -260,6 +269,7 @@ def test_records_keep_their_own(run, silent, tmp_path):
     assert [out.text for out in found.outputs] == [beams[0].output.text for beams in expected]
 
 
+@pytest.mark.integration
 def test_a_run_may_have_defaults(tmp_path, silent):
     run = imported_run(tmp_path / "run", default="de")
     translate = Translator(make_decoder(run, "extra_length=6,target_language=en"))
@@ -267,6 +277,7 @@ def test_a_run_may_have_defaults(tmp_path, silent):
     assert translate(TEXTS) == [beams[0].output.text for beams in expected]
 
 
+@pytest.mark.integration
 def test_a_translator_translates_between_all_pairs_with_one_compiled_search(
     run, silent, monkeypatch
 ):
@@ -290,6 +301,7 @@ def test_a_translator_translates_between_all_pairs_with_one_compiled_search(
     assert len(traced) == steps
 
 
+@pytest.mark.integration
 def test_n_best_lists_and_scores_have_the_languages_of_their_call(silent):
     translate = Translator(silent)
     given = {"source_language": "fr", "target_language": "de"}

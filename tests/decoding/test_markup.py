@@ -44,6 +44,7 @@ def _translator(run, engine: str, **settings):
     return run.translator(engine=engine, beam_size=2, extra_length=3, **settings)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("engine", ENGINES)
 def test_outputs_have_the_markup_of_their_texts(run, engine):
     translate = _translator(run, engine)
@@ -54,6 +55,7 @@ def test_outputs_have_the_markup_of_their_texts(run, engine):
     assert list(translate.stream(iter(_LINES), markup=HTML)) == outputs
 
 
+@pytest.mark.integration
 def test_the_text_is_translated_without_its_markup(run):
     translate = _translator(run, "tensorflow")
     marked = translate("A <b>cat</b> sleeps &lt;", markup=HTML)
@@ -88,6 +90,7 @@ def _decode(run, tmp_path, name="out", search="", **settings) -> list[str]:
     return target.read_bytes().decode().split("\n")[:-1]  # other line ends are text
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("engine", ENGINES)
 def test_files_and_json(run, tmp_path, engine):
     if engine == CTRANSLATE2:

@@ -45,6 +45,7 @@ def translate(run):
     return Translator(decoder(run, "beam_size=2"))
 
 
+@pytest.mark.integration
 def test_each_language_has_its_translation(translate, run):
     found = {c: translate(LINES, target_language=c) for c in ("de", "fr", "en")}
     assert len({tuple(texts) for texts in found.values()}) == 3
@@ -67,6 +68,7 @@ def test_without_a_language_and_with_a_wrong_one(translate, run):
     assert choices(run.encoders) == {"target": Choice(["de", "en", "fr"], "")}
 
 
+@pytest.mark.integration
 def test_the_command_takes_a_language(run, translate, tmp_path):
     (tmp_path / "in").write_text("".join(f"{line}\n" for line in LINES))
     flags = (
@@ -80,6 +82,7 @@ def test_the_command_takes_a_language(run, translate, tmp_path):
     assert written == translate(LINES, target_language="fr")
 
 
+@pytest.mark.integration
 def test_the_files_of_a_member_are_decoded_into_its_language(run, translate):
     data_dir = run.flags["data_dir"]
     whole = decoder(run, "beam_size=2")

@@ -8,6 +8,7 @@ import re
 import pytest
 
 from support.imported_runs import LANGUAGES, WORDS, imported_run
+from support.marks import by_name
 from support.servers import serve
 from support.small_runs import noisy_run
 from support.texts import write_lines
@@ -65,6 +66,7 @@ def pair(source, target, kind=TEXT):
     return given if kind == TEXT else {"target_language": target}
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("kind", [TEXT, TRANSLATION])
 def test_one_call_gives_what_two_give(run, naming, engine, kind):
@@ -78,6 +80,7 @@ def test_one_call_gives_what_two_give(run, naming, engine, kind):
     assert translate(TEXTS[0], **pair("fr", "de", kind), pivot="en") == expected[0]
 
 
+@pytest.mark.integration
 def test_n_best_outputs_are_those_of_the_second_step(translate):
     found = translate(TEXTS[:3], 2, **pair("fr", "de"), pivot="en")
     between = translate(TEXTS[:3], **pair("fr", "en"))
@@ -113,6 +116,7 @@ def test_tags_survive_both_steps(run, engine):
         assert sorted(_TAGS.findall(output)) == sorted(_TAGS.findall(line))
 
 
+@pytest.mark.integration
 def test_terms_name_words_of_the_pivot(translate):
     (between,) = translate(["w1 w2 w3"], **pair("fr", "en"))
     word = between.split()[0]
@@ -122,6 +126,7 @@ def test_terms_name_words_of_the_pivot(translate):
     assert found == translate(between, **pair("en", "de"), terms=terms)
 
 
+@pytest.mark.integration
 def test_prefixes_are_those_of_the_second_step(run):
     decoder = decoder_of(run, f"{SEARCH},source_language=fr,target_language=de")
     prefix = [3 + WORDS.index("w7")] * 2
@@ -168,6 +173,7 @@ def test_what_is_wrong_with_a_pivot_is_named_before_a_text_is_read(
         translate.stream(TEXTS, **given)
 
 
+@pytest.mark.integration
 def test_defaults_count_as_the_languages_of_the_sides(tmp_path):
     translate = Translator(decoder_of(imported_run(tmp_path / "run", default="de")))
     with pytest.raises(UsageError, match="pivot=de is the source language"):
@@ -235,7 +241,7 @@ class Killed(BaseException):
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("markup", ["", "html"])
+@pytest.mark.parametrize("markup", ["", *by_name("html")])
 def test_a_killed_run_decodes_no_batch_again(run, tmp_path, monkeypatch, markup):
     monkeypatch.setattr(input_lines, "_FIRST_WINDOW", 3)
     (tmp_path / "whole").mkdir()

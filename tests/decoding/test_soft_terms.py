@@ -40,6 +40,7 @@ def _translator(run, engine, **settings):
     return run.translator(**search | settings)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_model_reads_the_suggestions_and_nothing_else_changes(run, engine):
     translate = _translator(run, engine)
@@ -71,6 +72,7 @@ def test_long_lines_are_measured_with_their_suggestions(run):
     assert "dog\x02 Hund\x03 and" in read
 
 
+@pytest.mark.integration
 def test_markup_and_suggestions_together(run):
     output = _translator(run, TENSORFLOW)("A <b>cat</b> sleeps.", terms=_TERMS, markup="html")
     assert (output.count("<b>"), output.count("</b>")) == (1, 1)
@@ -131,6 +133,7 @@ def test_files_report_what_was_met(run, tmp_path, engine):
     assert (report["term"], report["forms"], report["times"]) == ("cat", ["Katze"], 1)
 
 
+@pytest.mark.integration
 def test_the_server_suggests_them_too(run):
     decoder = _translator(run, TENSORFLOW)._decoder
     answer = RequestTranslator(decoder, ServerMetrics(), ServerConfig())

@@ -16,6 +16,8 @@ from t2t_lite.errors import UsageError
 from t2t_lite.metrics.by_name import score_outputs
 from t2t_lite.terms.term_list import TermList, occurs
 
+pytestmark = pytest.mark.integration  # they share a model that is trained first
+
 _TERMS = {"cat": "Katze", "dog": ["Hund", "Hunde"], "big dog": "Dogge"}
 _LINES = [
     "A cat sleeps.",
@@ -103,7 +105,6 @@ def _decode(run, tmp_path, name, files, **settings):
     return target.read_bytes().decode().split("\n")[:-1]
 
 
-@pytest.mark.integration
 def test_files_json_and_a_killed_run(run, tmp_path, files, monkeypatch):
     wanted = _decode(run, tmp_path, "out", files, output_format="json")
     objects = [json.loads(line)["hypotheses"] for line in wanted]
@@ -128,7 +129,6 @@ def test_files_json_and_a_killed_run(run, tmp_path, files, monkeypatch):
     assert _decode(run, tmp_path, "again", files, output_format="json") == wanted
 
 
-@pytest.mark.integration
 def test_ensembles_with_prefixes_meet_them_too(run, tmp_path, files):
     prefixes = tmp_path / "prefixes.txt"
     prefixes.write_text("".join("So\n" if line else "\n" for line in _LINES))
@@ -138,7 +138,6 @@ def test_ensembles_with_prefixes_meet_them_too(run, tmp_path, files):
     assert all(output.startswith("So") for output in outputs if output)
 
 
-@pytest.mark.integration
 def test_terms_that_cannot_be_met_are_reported(run, tmp_path, files):
     (tmp_path / "terms.tsv").write_text("cat\t" + "Katze " * 30)
     first, *_ = _decode(run, tmp_path, "out", files, output_format="json")

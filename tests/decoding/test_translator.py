@@ -24,6 +24,7 @@ def run(tmp_path_factory):
     )
 
 
+@pytest.mark.integration
 def test_a_text_gives_a_text_and_a_list_a_list(run):
     translate = run.translator(beam_size=2, extra_length=3)
     text = translate("A cat.")
@@ -31,6 +32,7 @@ def test_a_text_gives_a_text_and_a_list_a_list(run):
     assert translate(["A cat.", "", "So."]) == [text, "", translate("So.")]
 
 
+@pytest.mark.integration
 def test_a_text_of_several_lines_gives_as_many(run):
     translate = run.translator(beam_size=2, extra_length=3)
     lines = ["A cat.", "", "It sleeps."]
@@ -41,6 +43,7 @@ def test_a_text_of_several_lines_gives_as_many(run):
     assert one.source_tokens.count("<EOS>") == 2
 
 
+@pytest.mark.integration
 def test_n_best_explains_each_output(run):
     translate = run.translator("newest", beam_size=3, alpha=0.0, extra_length=3)
     found = translate("A cat.", n_best=3)
@@ -58,6 +61,7 @@ def test_n_best_explains_each_output(run):
             assert_close(one.score, one.log_probs.sum(), terms)
 
 
+@pytest.mark.integration
 def test_a_part_of_the_users_own_holds_for_n_best_and_streams_too(run):
     class Silence(t2t.Constraint):
         def allowed(self, ids, step, sentences, vocab_size):
@@ -92,6 +96,7 @@ def test_n_best_is_bounded_by_the_beam(run, count):
         run.translator(beam_size=3)("A cat.", n_best=count)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("settings", [{}, {"sampling_method": "random"}])
 def test_a_stream_gives_the_outputs_of_a_list(run, settings):
     """In order, in windows, whatever the batch; random draws, too, go by the text's number."""
@@ -106,6 +111,7 @@ def test_a_stream_gives_the_outputs_of_a_list(run, settings):
     assert [*first, *stream] == translate(texts)
 
 
+@pytest.mark.integration
 def test_a_stream_of_n_best(run):
     translate = run.translator(beam_size=2, extra_length=1)
     found = list(translate.stream(iter(["ab", ""]), n_best=2))
@@ -116,6 +122,7 @@ def test_a_stream_of_n_best(run):
         translate.stream(["ab"], n_best=3)
 
 
+@pytest.mark.integration
 def test_an_error_in_a_stream_comes_after_what_was_read_before(run):
     stream = run.translator(beam_size=1, extra_length=1).stream([*["a"] * 17, 5])
     assert len(list(itertools.islice(stream, 16))) == 16
@@ -123,6 +130,7 @@ def test_an_error_in_a_stream_comes_after_what_was_read_before(run):
         next(stream)
 
 
+@pytest.mark.integration
 def test_given_outputs_are_scored_with_the_penalty(run):
     translate = run.translator(beam_size=2, extra_length=2, alpha=0.6)
     outputs = ["Eine Katze.", "So"]

@@ -182,6 +182,7 @@ def test_what_argos_translate_cannot_join_is_refused(write_vocabulary, message, 
     assert not (tmp_path / "exports").exists()
 
 
+@pytest.mark.integration
 def test_the_language_of_a_model_of_several_must_be_chosen(tmp_path):
     def write(folder: pathlib.Path) -> None:
         open_vocabularies.write_m2m100(folder, ("", ""))
@@ -199,6 +200,7 @@ def test_the_language_of_a_model_of_several_must_be_chosen(tmp_path):
     assert json.loads((root / "model" / "config.json").read_text())["bos_token"] == "__de__"
 
 
+@pytest.mark.integration
 def test_languages_are_those_given_or_in_the_name(tmp_path):
     run = short_run(tmp_path, "translate_ende_argos_test_rev")
     assert argos.languages_of(run, "", "") == ("de", "en")

@@ -2,6 +2,7 @@
 
 import sys
 
+import pytest
 import tensorflow as tf
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -29,6 +30,7 @@ def in_graph(function, texts: list[bytes]) -> list[bytes]:
     return function(tf.constant(texts, tf.string)).numpy().tolist()
 
 
+@pytest.mark.integration
 def test_every_character_is_white_space_or_not_as_in_python():
     texts = [f"{c}{c}a{c}" for c in CHARACTERS]
     found = in_graph(source_text, [text.encode() for text in texts])
@@ -62,6 +64,7 @@ def test_bytes_as_ids(texts):
     assert ids.to_list() == [ENCODER.encode(text) for text in texts]
 
 
+@pytest.mark.integration
 @settings(deadline=None)
 @given(st.lists(st.lists(st.integers(2, 257)), min_size=1))
 def test_ids_as_text(rows):

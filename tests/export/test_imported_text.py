@@ -75,6 +75,7 @@ def test_words_in_a_graph(tmp_path):
     ]
 
 
+@pytest.mark.integration
 def test_a_saved_model_translates_into_its_language(tmp_path):
     run = imported_run(tmp_path / "run")
     languages = "source_language=fr,target_language=en"

@@ -4,10 +4,12 @@ import os
 import re
 
 import numpy as np
+import pytest
 
 from t2t_lite.export import keras_archive
 
 
+@pytest.mark.integration
 def test_the_readme_beside_it_loads_a_model_with_the_same_logits(make_run, tmp_path, monkeypatch):
     run = make_run("transformer", "text2text_tmpdir_bpe")
     keras_archive.export(run, str(run.folder / "model.ckpt-7"), str(tmp_path))

@@ -202,6 +202,7 @@ def test_best_outputs_alone_have_no_column_for_others(greedy_export):
         assert [score == 0 for score in found["scores"]] == [not line for line in lines]
 
 
+@pytest.mark.integration
 def test_the_tables_of_a_search_are_saved(tmp_path):
     """The tables of the tags of words, which the search among trees needs."""
 

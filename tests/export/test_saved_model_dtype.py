@@ -41,6 +41,7 @@ def test_the_library_and_the_command_load_the_same(run, decoder):
     assert not run.load_model().model.is_narrow
 
 
+@pytest.mark.integration
 @pytest.mark.bfloat16
 def test_an_export_decodes_in_the_dtype(run, decoder, tmp_path):
     saved_model.export(run, run.latest_checkpoint(), str(tmp_path), decoder.hparams)

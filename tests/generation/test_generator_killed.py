@@ -16,6 +16,7 @@ import pytest
 from support import numbered
 from support.folders import digests, leftovers
 from support.limits import full_disk
+from support.marks import by_name
 from t2t_lite.errors import UserError
 
 pytestmark = pytest.mark.integration
@@ -80,7 +81,7 @@ def many_files(tmp_path_factory) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("pattern", ["small-train-chunks.incomplete/0*", "small-train-*-of-00040"])
-@pytest.mark.parametrize("master_alone", [False, True])
+@pytest.mark.parametrize("master_alone", [False, *by_name(True)])
 def test_a_killed_run_ends_at_once_and_resumes(data, many_files, pattern, master_alone):
     run = start(data)
     wait_until(lambda: len(list(data.glob(pattern))) > 10)

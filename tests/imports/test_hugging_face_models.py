@@ -57,6 +57,7 @@ def test_logits(recorded):
     assert recorded.logits_differ_by() < 1e-4, recorded.folder
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("name", SEARCHES)
 def test_outputs(recorded, name: str):
     assert recorded.outputs_differ(name, SEARCHES[name]) == [], recorded.folder

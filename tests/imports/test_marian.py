@@ -37,6 +37,7 @@ def padded(rows: list[list[int]]) -> np.ndarray:
     return np.array([row + [0] * (length - len(row)) for row in rows])
 
 
+@pytest.mark.integration
 def test_log_probabilities_of_given_pairs(run):
     """Those of every token and of every line; scores.txt has five digits."""
     model = run.load_model().model
@@ -53,6 +54,7 @@ def test_log_probabilities_of_given_pairs(run):
             assert abs(own.sum() - float(total)) < 1e-3
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("name", "changes", "count"),
     [

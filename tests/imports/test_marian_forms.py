@@ -73,6 +73,7 @@ def log_probs(run: RunFolder, sources: list[str], targets: list[str]) -> list[np
     return [row[: np.count_nonzero(target)] for row, target in zip(found, outputs, strict=True)]
 
 
+@pytest.mark.integration
 def test_log_probabilities_of_given_pairs(form):
     """Marian prints five digits."""
     run, recorded = form
@@ -89,6 +90,7 @@ def test_greedy_outputs(form):
         assert found == texts(run, recorded["greedy"])
 
 
+@pytest.mark.integration
 def test_outputs_of_the_models_own_search(form):
     run, recorded = form
     if "beam6" in recorded:

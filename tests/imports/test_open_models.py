@@ -108,6 +108,7 @@ allow-unk: true
 """
 
 
+@pytest.mark.integration
 def test_the_search_of_a_model_is_the_default_of_its_run(tmp_path):
     folder = marian_folder(tmp_path / "model")
     (folder / "decoder.yml").write_text(_DECODER)
@@ -224,6 +225,7 @@ def test_padding_without_probability(tmp_path):
     assert not found.never_output
 
 
+@pytest.mark.integration
 def test_a_padding_that_training_has_moved_starts_the_decoder(tmp_path):
     """It gets an id of its own, which is never output."""
     from safetensors.numpy import save_file

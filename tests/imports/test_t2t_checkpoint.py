@@ -120,6 +120,7 @@ def import_golden(golden_folder, folder):
     return config
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("config", ["base_v1", "relative", "two_vocabs", "channels"])
 def test_logits_are_those_of_t2t(golden, tmp_path, config):
     """Both orders of normalisation, all kinds of layers, shards of uneven size."""
@@ -133,6 +134,7 @@ def test_logits_are_those_of_t2t(golden, tmp_path, config):
         assert_close(model(batch_features), recorded[f"{batch}/logits"], terms)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("name", ["evolved_transformer", "universal_transformer_act"])
 def test_models_of_similar_layers_are_imported(golden, tmp_path, name):
     folder = golden / "compared" / name
@@ -148,6 +150,7 @@ def test_models_of_similar_layers_are_imported(golden, tmp_path, name):
     assert_close(np.asarray(model(batch_features))[real], recorded["a/logits"][real], terms)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("config", [pytest.param("two_vocabs", marks=pytest.mark.slow), "relative"])
 def test_texts_are_those_of_t2t(golden, tmp_path, config):
     folder = golden / "transformer" / config
@@ -256,6 +259,7 @@ def test_shards_are_joined_by_their_numbers(t2t):
     assert np.array_equal(t2t_files.restored(folder)[1](features()), model(features()))
 
 
+@pytest.mark.integration
 def test_the_newest_checkpoint_or_the_one_that_is_named(t2t):
     folder, _ = t2t
     other = small_model(use_target_space_embedding=True)
@@ -278,6 +282,7 @@ def test_the_newest_checkpoint_or_the_one_that_is_named(t2t):
     assert np.array_equal(model(features()), other(features()))
 
 
+@pytest.mark.integration
 def test_the_run_is_for_decoding_averaging_and_warm_starts(t2t):
     folder, model = t2t
     assert t2t_files.import_run(folder) == 0

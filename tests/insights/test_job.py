@@ -19,6 +19,7 @@ from t2t_lite.models.attention_maps import attention_maps
 from t2t_lite.search.decode_hparams import DecodeHParams
 
 
+@pytest.mark.integration
 def test_words_and_weights_of_a_given_target(decoder):
     views, target = look(decoder, " a cat ", "Katze")
     encoder, own, across, _ = views
@@ -37,6 +38,7 @@ def test_words_and_weights_of_a_given_target(decoder):
         assert np.shape(view.layers) == (2, 3, len(view.rows), len(view.columns))
 
 
+@pytest.mark.integration
 def test_the_target_is_the_decoders_output_unless_one_is_given(decoder):
     [[best]] = decoder.decode(decoder.text.encode(["a cat"]))
     views, target = look(decoder, "a cat")
@@ -120,6 +122,7 @@ def test_the_page_is_written_into_the_run_folder(run, capsys):
     assert data["views"][1]["rows"] == [*"Katze", "<EOS>"]
 
 
+@pytest.mark.integration
 def test_a_picture_of_what_is_asked_for(run, tmp_path, capsys):
     path = tmp_path / "figure"
     common = (f"--checkpoint_path={run.folder}/model.ckpt-7", "--text=a", "--target=b")

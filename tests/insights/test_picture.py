@@ -79,6 +79,7 @@ def test_no_such_layer_or_head(view):
             picture.svg(view, heads=[1, head])
 
 
+@pytest.mark.integration
 def test_png(view):
     content = picture.png(view, heads=[2])
     size = re.search(r'width="(\d+)" height="(\d+)"', picture.svg(view, heads=[2])).groups()

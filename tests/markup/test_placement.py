@@ -145,6 +145,7 @@ _TREES = st.lists(
 ).map(" ".join)
 
 
+@pytest.mark.integration
 @given(
     _TREES,
     st.integers(0, 8),
@@ -243,6 +244,7 @@ def libreoffice(shared_data: pathlib.Path) -> list[str]:
     return [segment for segment in found if _TAG.search(segment)]
 
 
+@pytest.mark.integration
 def test_real_segments_copy_their_tags(libreoffice: list[str]):
     for source in libreoffice[:: max(len(libreoffice) // 300, 1)]:
         found = _copied(source)

@@ -111,6 +111,7 @@ def test_many_brackets_that_do_not_pair_are_an_error(line):
     assert len(str(caught.value)) < 200
 
 
+@pytest.mark.integration
 def test_many_quotes_are_scored():
     parameters = EvalbParameters(quote_labels=frozenset(["''"]), delete_labels=frozenset(["''"]))
     gold = parse_sentence("(S (x a)" + "('' ')" * 20_000 + "(x b))")
@@ -157,6 +158,7 @@ def test_phrases_of_a_deep_tree_take_linear_time():
     assert time.thread_time() - start < 5
 
 
+@pytest.mark.integration
 def test_the_command_scores_and_refuses_deep_trees(tmp_path, capsys):
     deep, broken = tmp_path / "deep", tmp_path / "broken"
     deep.write_text(SAME + "\n")

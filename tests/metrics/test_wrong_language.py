@@ -84,6 +84,7 @@ class TestWithPackage:
             found = self.score(name, "", " ", "42", "OK", "...", "😀", "x", "LibreOffice 7.3")
             assert found.values[name] == 0
 
+    @pytest.mark.integration
     def test_a_copy_of_the_source_is_found_among_its_two_languages(self):
         assert self.score("wrong_language:de+en", ENGLISH).values["wrong_language:de+en"] == 100
         assert self.score("wrong_language:en+de", ENGLISH).values["wrong_language:en+de"] == 0

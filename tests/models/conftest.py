@@ -3,19 +3,11 @@
 import numpy as np
 import pytest
 
-from support.model_kinds import KINDS, model_of
+from support.model_kinds import KINDS, kinds, model_of
 from t2t_lite import registry
 
-# Kinds held to the contract by the plain test command; CI holds all of them.
-_QUICK = ("post_norm", "luong")
 
-
-@pytest.fixture(
-    params=[
-        kind if kind in _QUICK else pytest.param(kind, marks=pytest.mark.integration)
-        for kind in KINDS
-    ]
-)
+@pytest.fixture(params=kinds())
 def kind(request):
     return request.param
 

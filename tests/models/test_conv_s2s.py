@@ -121,6 +121,7 @@ def recorded(request, golden):
     return Recorded(request.param, model, arrays["forward"], arrays["gradients"], arrays["decode"])
 
 
+@pytest.mark.integration
 def test_logits_and_attention_are_those_of_fairseq(recorded):
     """In a batch and alone."""
     model, forward = recorded.model, recorded.forward
@@ -157,6 +158,7 @@ def test_gradients_are_those_of_fairseq(recorded):
     assert_close(loss, wanted["loss"], terms)
 
 
+@pytest.mark.integration
 def test_greedy_search_finds_the_ids_of_fairseq(recorded):
     decode = recorded.decode
     wanted = decode["greedy/outputs"]

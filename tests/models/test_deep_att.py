@@ -1,6 +1,7 @@
 """Deep-Att's columns, linear paths and size."""
 
 import numpy as np
+import pytest
 from keras import ops
 
 from support.model_kinds import make_model, without_values
@@ -56,6 +57,7 @@ def test_the_query_is_of_the_step_before(features):
     assert_close(np.asarray(whole)[:, 0], stepwise[:, 0], terms_of(model, 7))
 
 
+@pytest.mark.integration
 def test_size_is_that_of_the_arithmetic():
     """No figure is published; with V = 30,000 it is 229 million."""
     vocabulary, e, d, f, a = 30000, 256, 512, 2048, 1280

@@ -114,6 +114,7 @@ def test_a_classifier_on_an_encoder(backend, tmp_path: pathlib.Path, capsys, mon
     assert done.stdout.split() == ["Transformer", "LSTMSeq2SeqAttention"]
 
 
+@pytest.mark.integration
 def test_encoder_and_decoder_in_one_model_share_their_embedding(model, tmp_path):
     inputs, targets = ids(), ids()
     whole = keras.Model([inputs, targets], model.decoder(targets, model.encoder(inputs)))

@@ -7,6 +7,7 @@ from keras import ops
 from support.model_kinds import assert_steps_are_the_whole, make_model, model_of, without_values
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("hparams_set", "published"),
     [

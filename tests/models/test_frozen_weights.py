@@ -65,6 +65,7 @@ def test_a_matrix_that_encoder_decoder_and_softmax_share_is_frozen_by_embeddings
     )
 
 
+@pytest.mark.integration
 def test_the_output_is_what_remains():
     model = make_untrained("post_norm", softmax_bias=True, frozen="embeddings+encoder+decoder")
     assert shapes(model.trainable_weights) == [(13,)]
@@ -117,6 +118,7 @@ def test_frozen_weights_count_in_sizes_and_operations():
     assert frozen.count_params() == whole.count_params()
 
 
+@pytest.mark.integration
 def test_fit_leaves_frozen_weights_alone():
     model = make_untrained("post_norm", frozen="embeddings+encoder")
     before = [np.array(weight) for weight in model.weights]

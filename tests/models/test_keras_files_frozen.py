@@ -65,6 +65,7 @@ def test_a_model_keeps_what_is_frozen(freeze):
     assert trainable(copied(model)) == trainable(model)
 
 
+@pytest.mark.integration
 def test_a_model_keeps_its_own_flag():
     model = make(trainable=False)
     assert not copied(model).trainable
@@ -87,6 +88,7 @@ def test_a_layer_keeps_what_is_frozen():
     assert trainable(copied(layer)) == trainable(layer)
 
 
+@pytest.mark.integration
 def test_a_saved_classifier_on_a_frozen_encoder(tmp_path):
     model = make()
     model.encoder.trainable = False

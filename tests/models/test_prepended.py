@@ -96,6 +96,7 @@ def test_the_decoder_reads_the_source(model):
     assert not np.allclose(logits[0][2], logits[1][2])
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_scores_of_a_search_are_those_of_its_outputs(model, beam_size: int):
     search = greedy_search(model) if beam_size == 1 else BeamSearch(model, beam_size)

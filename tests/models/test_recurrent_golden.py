@@ -145,6 +145,7 @@ def test_logits_are_those_recorded(name):
             assert_close(ours[real], theirs[real], terms_of(model, length))
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("name", ORIGINALS)
 def test_gradients_are_those_recorded(name):
     """Of the mean token loss of batch a."""

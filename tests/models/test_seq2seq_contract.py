@@ -16,6 +16,7 @@ from keras import ops
 
 from support.model_kinds import (
     KINDS,
+    TRACED,
     assert_beams_are_the_whole,
     assert_reads_earlier_targets_alone,
     make_model,
@@ -36,12 +37,6 @@ FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures"
 WITHOUT_DECODER = ("classifier", "neural_gpu")
 # Kinds of which a target is one symbol.
 CLASSIFIERS = ("classifier",)
-# One kind for each set of layers, for what takes seconds: tracing, compiling, fitting.
-TRACED = (
-    *("post_norm", "hugging_face_marian", "m2m100", "classifier", "experts", "adaptive"),
-    *("evolved", "extended_neural_gpu", "luong", "byte_net", "conv_s2s", "moe_lstm", "gnmt"),
-    "deep_att",
-)
 # Kinds that make embeddings of their own.
 EMBEDDING = (
     "classifier",
@@ -303,6 +298,7 @@ def test_keras_fit_learns(dropouts, features, kind):
     assert model.evaluate(features, features["targets"], verbose=0) < 0.5
 
 
+@pytest.mark.integration
 def test_dropout_is_for_training_alone_and_repeats_with_the_seeds(model, features):
     def logits(seeds=None, training=True):
         if seeds is not None:
@@ -324,6 +320,7 @@ def test_without_dropout_training_is_evaluation(kind, dropouts, features):
     )
 
 
+@pytest.mark.integration
 def test_every_dropout_hparam_acts(kind, dropouts, model, features):
     assert dropouts
     still = logits_of(model, features)  # of the same weights
@@ -337,6 +334,7 @@ def test_all_randomness_comes_from_one_generator(model):
     assert {id(v) for v in model.non_trainable_variables} == {id(model.seeds.state)}
 
 
+@pytest.mark.integration
 def test_mixed_precision_keeps_to_the_numbers(kind, features):
     """Nothing is narrower than the type, or left out; test_copies.py has bfloat16."""
     dtype = "float16"
@@ -475,7 +473,7 @@ for kind in kinds:
 """
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_another_process_and_backend_computes_the_same(features, tmp_path):
     np.savez(tmp_path / "features.npz", **features)
     wanted = {}

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from support.model_kinds import make_model, make_untrained, possible
+from support.model_kinds import QUICK, kinds, make_model, make_untrained, possible
 from support.rounding import assert_close, relative_bound
 from support.terms import terms_of
 from t2t_lite.errors import UsageError
@@ -16,8 +16,8 @@ from t2t_lite.layers.base import default_policy
 from t2t_lite.layers.dense import Projection
 from t2t_lite.models.transformer import Transformer
 
-# For what takes seconds: attention, and recurrence.
-FITTED = ("post_norm", "luong")
+# For what takes seconds: CI takes attention and recurrence.
+FEW = kinds((), QUICK)
 LENGTH = 7
 
 
@@ -25,6 +25,7 @@ def numpy_of(tensor):
     return possible(tensor)
 
 
+@pytest.mark.integration
 def test_ids_of_any_dtype(model, features):
     """Keras makes floats of them in many places."""
 
@@ -54,7 +55,7 @@ def test_a_call_without_a_dict_says_what_is_expected(model, features):
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("kind", FITTED)
+@pytest.mark.parametrize("kind", QUICK)
 def test_fit_and_evaluate_on_two_replicas(dropouts, features, kind):
     """As on one, a loss that is a mean of equal batches."""
     # Not by collectives: TensorFlow mixes up those of several models in one process.
@@ -85,7 +86,7 @@ def test_the_shape_of_the_output_is_known(model, features):
     assert unknown == (None, *model.encoder(features["inputs"]).shape[1:])
 
 
-@pytest.mark.integration
+@pytest.mark.parametrize("kind", FEW)
 def test_an_encoder_within_time_distributed(model, features):
     """Encodes several sentences of each example, such as those of a document."""
     documents = np.stack([features["inputs"]] * 2, axis=1)  # [B, 2, S]
@@ -96,7 +97,7 @@ def test_an_encoder_within_time_distributed(model, features):
         assert_close(encoded[:, sentence], wanted, terms_of(model, LENGTH))
 
 
-@pytest.mark.integration
+@pytest.mark.parametrize("kind", FEW)
 def test_a_classifier_is_cloned_and_quantized(features, kind):
     """Keras quantizes its own layers, here the classes; ours keep their weights."""
     model = make_untrained(kind)
@@ -116,7 +117,7 @@ def test_a_classifier_is_cloned_and_quantized(features, kind):
     assert classifier.layers[-1].kernel.dtype == "int8"
 
 
-@pytest.mark.integration
+@pytest.mark.parametrize("kind", FEW)
 @pytest.mark.parametrize(("dtype", "around"), [("float16", "bfloat16"), ("float32", "float16")])
 def test_dtype_policies_of_a_model_and_of_the_layers_around_it(kind, features, dtype, around):
     """The hparam `dtype` sets a model's policy; Keras's global policy that of other layers."""
@@ -143,7 +144,7 @@ def test_dtype_policies_of_a_model_and_of_the_layers_around_it(kind, features, d
     assert not np.array_equal(numpy_of(model.encoder.trainable_weights[0]), before)
 
 
-@pytest.mark.integration
+@pytest.mark.parametrize("kind", FEW)
 def test_low_rank_adaptation_of_every_projection(features, tmp_path, kind):
     model = make_untrained(kind)
     wanted = numpy_of(model(features))
@@ -167,7 +168,7 @@ def test_a_pickled_model_is_the_model(model, features):
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("kind", FITTED)
+@pytest.mark.parametrize("kind", QUICK)
 def test_an_export_without_a_signature(model, features, tmp_path):
     """For batches and lengths of any size, though the model was never called with them."""
     model.export(tmp_path / "model", verbose=False)
@@ -180,6 +181,7 @@ def test_an_export_without_a_signature(model, features, tmp_path):
     assert_close(encoder.serve(given["inputs"]), wanted, terms)
 
 
+@pytest.mark.integration
 def test_the_decoder_of_a_language_model(features, tmp_path):
     small = {"num_hidden_layers": 1, "hidden_size": 8, "filter_size": 12, "num_heads": 2}
     decoder = Transformer("transformer_base", 0, 13, **small).decoder
@@ -208,7 +210,7 @@ class Tagger(keras.Model):
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("kind", FITTED)
+@pytest.mark.parametrize("kind", QUICK)
 def test_a_subclass_learns_by_fit(dropouts, features, tmp_path, kind):
     """In steps of several batches, with gradients of several batches, and with callbacks."""
     ids = np.concatenate([features["inputs"]] * 4)

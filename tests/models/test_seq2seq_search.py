@@ -8,6 +8,7 @@ import tensorflow as tf
 from keras import ops
 
 from support.limits import strategy_over
+from support.marks import by_name
 from support.model_kinds import make_model, make_untrained
 from support.rounding import assert_close
 from support.terms import terms_of
@@ -96,7 +97,7 @@ def _batch(parts: int) -> dict[str, tf.Tensor]:
 @pytest.mark.integration
 @pytest.mark.usefixtures("eagerly")
 # Those of losses that are not sums over tokens, and that add a bias to every product.
-@pytest.mark.parametrize("kind", ["experts", "adaptive", "hugging_face_marian", "m2m100"])
+@pytest.mark.parametrize("kind", ["experts", "m2m100", *by_name("adaptive", "hugging_face_marian")])
 def test_two_and_eight_devices_equal_one(dropouts, kind):
     """Eight parts, on two devices that accumulate, and the same sentences as one part."""
 

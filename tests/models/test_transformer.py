@@ -16,6 +16,7 @@ from t2t_lite.models.transformer import Transformer
 from t2t_lite.paper.parameter_counts import abstract_model
 
 
+@pytest.mark.integration
 def test_computes_what_t2t_computes(t2t_folder):
     model, _ = t2t_weights.golden_transformer(t2t_folder)
     recorded = np.load(t2t_folder / "forward.npz")
@@ -43,6 +44,7 @@ def _loss(logits, targets):
     return per_token[targets != 0].mean()
 
 
+@pytest.mark.integration
 def test_base_model_has_the_parameters_of_the_paper():
     """Counted from the paper's equations: d_model 512, d_ff 2048, N = 6, and V = 32,000."""
     d, d_ff, layers, vocab = 512, 2048, 6, 32_000
@@ -77,6 +79,7 @@ def test_stacks_may_differ_in_height():
 # ---- initialisation
 
 
+@pytest.mark.integration
 def test_fresh_variables_are_spread_as_in_t2t(golden):
     keras.utils.set_random_seed(1)
     for recorded in json.loads((golden / "init_stats.json").read_text())["models"]:
@@ -133,6 +136,7 @@ def _variables_by_t2t_suffix(model):
     return {suffix: [np.array(v) for v in variables] for suffix, variables in found.items()}
 
 
+@pytest.mark.integration
 def test_the_post_norm_set_for_multi30k_starts_with_encodings_of_single_tokens():
     """Where other positions weigh more, early training makes all positions equal (docs/results.md).
 

@@ -96,6 +96,7 @@ def test_stepwise_logits_are_those_of_the_whole_sequence(model):
     assert_beams_are_the_whole(model, np.zeros([2, 0], np.int32), terms_of(model, 6))
 
 
+@pytest.mark.integration
 @ONE_NORM
 @pytest.mark.parametrize("xla_compile", [False, pytest.param(True, marks=pytest.mark.integration)])
 def test_a_search_continues_prompts(model, xla_compile):
@@ -118,6 +119,7 @@ def test_scores_leave_prompts_out(model, method):
     check_scores(model, [model], sampling_method=method)
 
 
+@pytest.mark.integration
 @ONE_NORM
 def test_an_ensemble_continues_prompts_by_mean_probabilities(model):
     models = [model, make_model(Transformer, num_hidden_layers=1)]
@@ -143,6 +145,7 @@ def check_scores(searched, models, **settings):
             assert_close(score, wanted, terms, scale=len(ids) * np.abs(log_probs).max())
 
 
+@pytest.mark.integration
 def test_a_saved_model_is_the_model(model, tmp_path):
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")

@@ -91,6 +91,7 @@ def test_sinusoids_have_the_wavelengths_of_their_kind(kind, last):
     assert_close(signal[0], expected, terms=8, scale=6.0)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("changes", [{}, {"layer_preprocess_sequence": "n"}])
 def test_steps_of_a_search_are_the_whole(changes):
     # Without the excluded logit of padding, whose size would widen the bound.
@@ -98,6 +99,7 @@ def test_steps_of_a_search_are_the_whole(changes):
     assert_steps_are_the_whole(make_model(**fields), FEATURES)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     "name", sorted({*EVERYTHING} - {"suppressed_ids", "layer_postprocess_sequence"})
 )
@@ -117,6 +119,7 @@ def test_the_start_is_the_embedding_of_its_id():
     assert (first == ops.convert_to_numpy(model.decoder.embedding(np.array([5, 5])))).all()
 
 
+@pytest.mark.integration
 def test_without_padding_the_others_share_its_probability():
     logits = logits_of(make_model(softmax_padding=False))
     assert (logits[..., 0] == EXCLUDED).all()
@@ -140,6 +143,7 @@ def test_loss_without_padding_leaves_its_id_out(smoothing):
     )
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("beams", [1, 3])
 @pytest.mark.parametrize("ensemble", [False, True])
 def test_suppressed_ids_never_come_and_other_probabilities_stay(beams, ensemble):
@@ -158,6 +162,7 @@ def test_suppressed_ids_never_come_and_other_probabilities_stay(beams, ensemble)
     assert_close(scores, total, terms, scale=float(np.abs(total).max() + np.abs(log_probs).max()))
 
 
+@pytest.mark.integration
 def test_every_search_obeys_the_suppressed_ids_of_its_model():
     free, never = make_model(), tuple(range(2, V, 2))
     model = make_model(suppressed_ids="+".join(map(str, never)))
@@ -185,6 +190,7 @@ def test_what_does_not_fit_is_refused(changes, message):
         make_model(**changes)
 
 
+@pytest.mark.integration
 def test_a_keras_file_keeps_the_fields(tmp_path):
     model = make_model(**EVERYTHING)
     model.save(tmp_path / "model.keras")

@@ -25,6 +25,7 @@ def restored(folder):
     return t2t_weights.golden_transformer(folder)
 
 
+@pytest.mark.integration
 def test_computes_what_t2t_computes(folder, restored):
     model, _ = restored
     recorded = np.load(folder / "forward.npz")

@@ -60,6 +60,7 @@ def test_positions_ponder_as_in_t2t(golden, batch, monkeypatch):
         assert_close(remainders[real], wanted, terms_of(model, length))
 
 
+@pytest.mark.integration
 def test_the_loss_is_the_mean_cost_of_a_token(golden):
     """T2T's loss is over padding, too: compared where there is none."""
     folder = golden / "compared" / "universal_transformer_act"
@@ -137,6 +138,7 @@ def test_signals_of_position_and_step_by_hand():
 # ---- the model
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     "kind", ["universal", pytest.param("adaptive", marks=pytest.mark.integration)]
 )
@@ -169,6 +171,7 @@ def test_other_positions_continue_after_all_of_one_sentence_have_halted(features
     assert_close(few(features), many(features), terms_of(many, 7))
 
 
+@pytest.mark.integration
 def test_accumulated_outputs_are_something_else(features):
     basic, accumulated = (
         ops.convert_to_numpy(make_model("adaptive", act_type=kind)(features))
@@ -190,6 +193,7 @@ def test_the_attention_of_the_last_step_counts(features):
     assert np.abs(seen[0] - seen[-1]).max() > 1e-2
 
 
+@pytest.mark.integration
 def test_operations_are_those_of_as_many_layers():
     universal = make_model("universal", num_rec_steps=4).forward_flops()
     layers = make_model("pre_norm", num_hidden_layers=4).forward_flops()
@@ -199,6 +203,7 @@ def test_operations_are_those_of_as_many_layers():
     assert adaptive.source == universal.source + 4 * 2 * 16  # the halting probabilities
 
 
+@pytest.mark.integration
 def test_base_model_has_the_parameters_of_its_equations():
     """The one layer of each stack, the signals of 6 steps, and one embedding matrix."""
     d, d_ff, steps, vocab = 1024, 4096, 6, 32_000

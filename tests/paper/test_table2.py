@@ -18,6 +18,7 @@ from t2t_lite.training.optimizers import make_optimizer
 TERMS = 16
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("system", "d", "d_ff", "steps"),
     [("Transformer (base model)", 512, 2048, 1e5), ("Transformer (big)", 1024, 4096, 3e5)],
@@ -39,6 +40,7 @@ def test_cost_of_the_transformers(system, d, d_ff, steps):
     assert_close(hours, {1e5: 12, 3e5: 84}[steps], TERMS, dtype="float64")
 
 
+@pytest.mark.integration
 def test_an_update_and_what_a_device_keeps():
     base = model_cost("Transformer (base model)")
     trained = training_cost("Transformer (base model)")

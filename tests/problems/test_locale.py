@@ -32,6 +32,7 @@ def all_pairs(language: str, edition: int = 1) -> list[locale.Pair]:
     return [pair for pairs in locale.corpus(language, edition).values() for pair in pairs]
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(("language", "edition"), SETS)
 def test_is_the_recorded_text(language, edition):
     assert locale.sha256(all_pairs(language, edition)) == locale.SHA256[language, edition]

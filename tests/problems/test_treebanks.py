@@ -128,6 +128,7 @@ def test_missing_sections_are_named(tmp_path):
         samples("parsing_wsj_16k", tmp_path, "train")
 
 
+@pytest.mark.integration
 def test_the_sample_is_split_by_file_number(shared_data, tmp_path):
     counts = {"train": 3068, "eval": 185, "test": 143}
     for split, count in counts.items():
@@ -281,6 +282,7 @@ def test_bad_trees_and_pairs_are_skipped_and_counted(semi, caplog):
     assert caplog.messages[-1] == "parsing_wsj_semi_32k train: skipped 5 bad lines"
 
 
+@pytest.mark.integration
 def test_the_trees_of_a_cut_archive_are_used_up_to_the_cut(shared_data, tmp_path):
     name = "craft-treebank-penn-dev.tgz"
     whole = (shared_data / "craft" / name).read_bytes()
@@ -315,7 +317,7 @@ def test_bad_trees_are_counted_once_beside_phrases_and_craft(tmp_path, caplog, n
 # ---- CRAFT
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_craft(shared_data):
     development = samples("parsing_craft", shared_data / "craft", "eval")
     assert len(development) == 2780

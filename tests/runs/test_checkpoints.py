@@ -208,6 +208,7 @@ def test_a_damaged_checkpoint_is_skipped(tmp_path, caplog, damage):
     assert_equal(again.state(), states[4])
 
 
+@pytest.mark.integration
 def test_damage_anywhere_is_noticed_or_does_no_harm(tmp_path):
     (tmp_path / "whole").mkdir()
     states = Training(tmp_path / "whole").save_at(2, 4)
@@ -255,6 +256,7 @@ def test_a_torn_list_of_checkpoints_does_no_harm(tmp_path, content):
     assert_equal(resumed.state(), states[4])
 
 
+@pytest.mark.integration
 def test_a_clock_set_back_changes_nothing(tmp_path, monkeypatch):
     run = Training(tmp_path, keep=2)
     manager = tensorflows_manager(run)

@@ -44,6 +44,7 @@ def test_a_checkpoint_restores_every_weight_of_a_fresh_model(tmp_path, model, hp
         assert np.array_equal(one.numpy(), other.numpy()), one.path
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(("model", "hparams_set"), MODELS)
 def test_loading_a_model_draws_nothing_at_random(tmp_path, model, hparams_set):
     run = make_run(tmp_path, model, hparams_set, "num_hidden_layers=2,hidden_size=8")

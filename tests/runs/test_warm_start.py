@@ -131,6 +131,7 @@ def other_of(tmp_path, monkeypatch):
     return make
 
 
+@pytest.mark.integration
 def test_rows_of_words_that_both_vocabularies_have_are_copied(tmp_path, other_of, caplog):
     theirs = encoder_of(tmp_path, *WORDS[:6], "Two")  # no match: a text that occurs twice
     run, trained, checkpoint = other_of(theirs, hparams=UNSHARED)
@@ -160,6 +161,7 @@ def test_a_matrix_of_both_sides_takes_rows_on_which_they_agree(tmp_path, other_o
     assert "targets_embedding/matrix (6 of 8 rows copied, 0 start" in caplog.text
 
 
+@pytest.mark.integration
 def test_a_matrix_of_both_sides_takes_that_of_the_targets_where_there_are_two(tmp_path, other_of):
     words = encoder_of(tmp_path, *WORDS)
     theirs = encoder_of(tmp_path, *reversed(WORDS)), words
@@ -171,6 +173,7 @@ def test_a_matrix_of_both_sides_takes_that_of_the_targets_where_there_are_two(tm
     assert np.array_equal(matrix(model), matrix(trained, "targets"))
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("model", "hparams_set", "hparams"),
     [
@@ -217,6 +220,7 @@ class OneWordAtLeast(TokenTextEncoder):
         return super().decode(ids)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("raises", [None, 3])
 def test_an_encoder_that_fails_for_single_ids_is_named(tmp_path, other_of, caplog, raises):
     theirs = encoder_of(tmp_path, *WORDS)
@@ -235,6 +239,7 @@ def test_an_encoder_that_fails_for_single_ids_is_named(tmp_path, other_of, caplo
     assert said == ([True, False] if raises else [])
 
 
+@pytest.mark.integration
 def test_numbers_are_no_bytes(tmp_path, other_of):
     """Id 50 of bytes is "0", not 50."""
     theirs = encoder_of(tmp_path, "50", "0", "é")
@@ -264,6 +269,7 @@ def test_what_is_missing_is_listed(other, caplog, layers, message):
     assert all(message in w and "encoder/stack/layer_1/" in w for w in warnings)
 
 
+@pytest.mark.integration
 def test_weights_that_the_model_lacks_are_listed(tmp_path, caplog):
     run, _, _ = make_run(tmp_path / "deep", hparams="num_hidden_layers=2,hidden_size=8")
     warm_start(transformer(run), str(run.folder))

@@ -251,6 +251,7 @@ def test_is_compiled_once_for_batches_of_all_shapes():
     assert model.traces == traces
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("layers", "before", "after"),
     [(1, "none", "dan"), pytest.param(3, "n", "da", marks=pytest.mark.integration)],

@@ -89,6 +89,7 @@ def settings(changes):
     return DecodeHParams().override(f"extra_length=2,{changes}")
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("size", [1, 2])
 def test_constraints(model, names, size):
     """Scores stay the model's own; several hold together."""
@@ -124,6 +125,7 @@ def test_penalties(model, names):
     assert_close(total_score(scored, features, search.penalty)[0], score, 3 * 4)
 
 
+@pytest.mark.integration
 def test_samplers(model, names):
     named = settings("sampling_method=random,search=unlikeliest+first:1")
     given = t2t.RandomSearch(model, 4, 0, Unlikeliest(), [First(EOS)])

@@ -60,6 +60,7 @@ def test_frequencies_are_the_probabilities(model, settings, expected):
     np.testing.assert_array_equal(ids[:, :, 1], np.where(ids[:, :, 0] == EOS, 0, EOS))
 
 
+@pytest.mark.integration
 def test_a_sample_depends_on_seed_and_number_alone(model):
     ids, scores = draw(model)
     again = draw(model)

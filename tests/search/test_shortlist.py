@@ -82,6 +82,7 @@ SEARCHES = {
 }
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("kind", ["beam", "constrained"])
 def test_the_list_is_the_vocabulary(kind):
     model = make_model()
@@ -105,6 +106,7 @@ def _eager(search, inputs):
     return ids, found.scores.numpy()
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("kind", ["greedy", "constrained"])
 def test_outputs_do_not_depend_on_the_batch(kind):
     search = SEARCHES[kind](make_model(seed=1), shortlist=make_list())
@@ -115,6 +117,7 @@ def test_outputs_do_not_depend_on_the_batch(kind):
         assert_close(alone.scores[0], whole.scores[i], terms=8 * TARGETS)
 
 
+@pytest.mark.integration
 def test_a_list_of_all_ids_changes_nothing():
     model = make_model(seed=2, softmax_padding=False)
     every = Shortlist(range(TARGETS), TRANSLATIONS, TARGETS)
@@ -124,6 +127,7 @@ def test_a_list_of_all_ids_changes_nothing():
     assert_close(found.scores, expected.scores, terms=9 * TARGETS)
 
 
+@pytest.mark.integration
 def test_samples_are_of_the_list():
     search = RandomSearch(make_model(), 20, seed=3, shortlist=make_list())
     found = search(INPUTS, 8)
@@ -133,6 +137,7 @@ def test_samples_are_of_the_list():
         assert alone.ids[0].tolist() == found.ids[i].tolist()
 
 
+@pytest.mark.integration
 def test_a_prefix_need_not_be_of_the_list():
     search = BeamSearch(make_model(), 2, shortlist=make_list())
     prefixes = np.array([[35, 30], [30, 0], [0, 0], [5, 0]])
@@ -145,6 +150,7 @@ def test_a_prefix_need_not_be_of_the_list():
     assert (found.scores[:, 0] > -1e3).all()
 
 
+@pytest.mark.integration
 def test_what_a_model_never_outputs_is_not_in_the_list():
     model = make_model(suppressed_ids="3+5+6+7+8", softmax_padding=False)
     found = BeamSearch(model, 4, shortlist=make_list())(INPUTS, 8)
@@ -170,6 +176,7 @@ def test_xla_changes_nothing():
     np.testing.assert_array_equal(found.ids, expected.ids)
 
 
+@pytest.mark.integration
 @pytest.mark.bfloat16
 def test_bfloat16_decodes_with_a_list():
     found = greedy_search(make_model(dtype="bfloat16"), shortlist=make_list())(INPUTS, 8)

@@ -118,6 +118,7 @@ def test_a_wide_beam_finds_the_best_of_all(model, wide):
             assert ids[i, rank, : len(path)].tolist() == path
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("xla_compile", [False, pytest.param(True, marks=pytest.mark.integration)])
 def test_a_small_beam_meets_all_terms_whatever_the_batch(model, xla_compile):
     search = make(model, 8, xla_compile)

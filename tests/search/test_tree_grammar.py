@@ -121,6 +121,7 @@ def score(model, inputs, row):
     return total
 
 
+@pytest.mark.integration
 def test_finds_the_best_of_all_trees():
     length = 6
     outputs = all_outputs(1, length)

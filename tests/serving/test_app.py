@@ -111,6 +111,7 @@ def test_batches_have_a_budget(gate):
     assert [len(batch) for batch in gate.batches] == [1, 2, 2, 1]
 
 
+@pytest.mark.integration
 def test_a_request_that_takes_too_long_is_504_and_its_turn_is_passed_over(gate):
     with serve(gate, timeout=1.5) as server, ThreadPoolExecutor(2) as clients:
         first = clients.submit(server.translate, text="first")
@@ -158,6 +159,7 @@ def crowd(server, seconds: float) -> Counter[int]:
         return sum(clients.map(client, range(50)), Counter())
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("seconds", [2.0, pytest.param(120.0, marks=pytest.mark.slow)])
 def test_fifty_clients_lose_nothing(seconds):
     with serve(slow_echo, queue_size=10) as server:

@@ -34,6 +34,7 @@ def server(decoder):
         yield client
 
 
+@pytest.mark.integration
 def test_what_takes_too_long_is_given_up_and_the_next_is_tried(decoder):
     with serve(RequestTranslator(decoder, ServerMetrics(), ServerConfig(timeout=0.0))) as client:
         for _ in range(2):
@@ -215,6 +216,7 @@ def test_a_run_without_a_checkpoint_ends_with_one_line(run, tmp_path):
         assert "holds no checkpoint yet" in process.stderr.read().splitlines()[-1]
 
 
+@pytest.mark.integration
 def test_a_request_may_have_markup(server):
     texts = ["a <b>cat</b> {name}<br>", "<br>", "plain"]
     status, answer = server.translate(texts=texts, markup="html", n_best=2)

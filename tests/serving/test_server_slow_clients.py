@@ -66,6 +66,7 @@ BEGUN = [
 ]
 
 
+@pytest.mark.integration
 def test_a_request_that_does_not_end_is_answered_and_closed(server):
     def answer(sent: bytes, dribble: bytes) -> bytes:
         with connect(server) as connection:
@@ -82,6 +83,7 @@ def test_a_request_that_does_not_end_is_answered_and_closed(server):
             assert future.result().startswith(b"HTTP/1.1 " + status)
 
 
+@pytest.mark.integration
 def test_late_requests_are_reported(server):
     with connect(server) as connection:
         connection.sendall(begun(b"POST", b"/translate"))
@@ -91,6 +93,7 @@ def test_late_requests_are_reported(server):
     assert server.metric('t2t_requests_total{code="408"}') >= 1
 
 
+@pytest.mark.integration
 def test_clients_that_do_not_read_are_closed(server):
     with connect(server) as connection:
         connection.settimeout(0.1)

@@ -1,11 +1,12 @@
 """Small models of every kind, with weights that are the same on every machine."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 import keras
 import numpy as np
+import pytest
 import tensorflow as tf
 from keras import ops
 
@@ -118,7 +119,26 @@ KINDS = {
         {**_LSTM, "hidden_size": 8},
     ),
 }
+# One kind for each set of layers, for what takes seconds: tracing, compiling, fitting.
+TRACED = (
+    *("post_norm", "hugging_face_marian", "m2m100", "classifier", "experts", "adaptive"),
+    *("evolved", "extended_neural_gpu", "luong", "byte_net", "conv_s2s", "moe_lstm", "gnmt"),
+    "deep_att",
+)
+# Attention, and recurrence: for what every change is held to.
+QUICK = ("post_norm", "luong")
 VOCAB_SIZE = 13
+
+
+def kinds(quick: Container[str] = QUICK, integration: Container[str] = TRACED) -> list[Any]:
+    """Returns all kinds as parameters of tests: quick ones, some for CI, the others by name."""
+    marks = pytest.mark
+    return [
+        kind
+        if kind in quick
+        else pytest.param(kind, marks=marks.integration if kind in integration else marks.slow)
+        for kind in KINDS
+    ]
 
 
 def make_model(

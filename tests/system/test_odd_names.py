@@ -22,7 +22,7 @@ NAME = "[lr=0.1],{a b}*?\\ü %s#'"
 HPARAMS = "num_hidden_layers=1,hidden_size=16,filter_size=16,num_heads=2,batch_size=256"
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_every_command_works_in_folders_of_odd_names(
     eagerly, few_shards, tmp_path, monkeypatch, capsys
 ):

@@ -143,6 +143,7 @@ def preprocess_example(self, example, mode, hparams):
     assert eval_examples([records], decoding)[0][0] == [2] * 5
 
 
+@pytest.mark.integration
 def test_the_change_comes_before_rev_and_before_batches(changing, records):
     changing(
         """

@@ -98,6 +98,7 @@ def test_generation_is_repeated_and_resumed(usr_dir, folders):
     assert contents() == before
 
 
+@pytest.mark.integration
 def test_workers_import_the_user_directory(usr_dir, folders, monkeypatch):
     monkeypatch.setattr(generator, "_CHUNK", 20)
     found = generate("usr_letters", folders, num_workers=2)

@@ -6,6 +6,7 @@ import pathlib
 import pytest
 
 from support.commands import printed_by
+from support.marks import by_name
 from support.usr_archives import write_archives
 from t2t_lite.bin import t2t_datagen, t2t_decoder, t2t_trainer
 
@@ -21,12 +22,14 @@ def run(command, *flags: str) -> None:
 @pytest.mark.parametrize(
     ("problem", "model", "hparams_set", "line"),
     [
-        ("usr_counting", "transformer", "transformer_usr", "1 2 3"),
-        ("translate_usr_rev", "transformer", "transformer_usr_tiny", "Katze number 3"),
         ("usr_parity", "lstm_seq2seq", "lstm_usr", "abc"),
-        ("usr_language_model", "transformer", "transformer_usr_tiny", "A first"),
-        ("usr_sentiment", "transformer_encoder", "transformer_usr_tiny", "a dull film"),
         ("usr_same", "transformer_encoder", "transformer_usr_tiny", "cat\tcat"),
+        *by_name(
+            ("usr_counting", "transformer", "transformer_usr", "1 2 3"),
+            ("translate_usr_rev", "transformer", "transformer_usr_tiny", "Katze number 3"),
+            ("usr_language_model", "transformer", "transformer_usr_tiny", "A first"),
+            ("usr_sentiment", "transformer_encoder", "transformer_usr_tiny", "a dull film"),
+        ),
     ],
 )
 def test_it_runs_unchanged(upstream, tmp_path, problem, model, hparams_set, line):

@@ -14,6 +14,7 @@ import types
 import pytest
 
 from support.commands import exit_code
+from support.marks import by_name
 from t2t_lite.bin import t2t_datagen, t2t_decoder, t2t_trainer
 
 _DIRECTORIES = pathlib.Path(__file__).parents[1] / "fixtures" / "usr_dirs"
@@ -265,6 +266,14 @@ REFUSED_TRAINING = [
     ),
 ]
 
+# Problems and sets with a say in training or decoding, one of each kind.
+_WITH_A_SAY = {
+    *("own_postprocess", "own_metrics", "modality_tuple", "set_old_names", "own_flag"),
+    *("letters_to_case", "translate_apart", "time_luong", "sentiment_lowercase"),
+}
+TRAINED = [case for case in RUNNING if _WITH_A_SAY & {case.problem, case.hparams_set}]
+TRAINED_BY_NAME = by_name(*(case for case in RUNNING if case not in TRAINED))
+
 WITHOUT_PROBLEM = [Case("module_beside"), Case("wrong_hint")]
 
 
@@ -290,7 +299,7 @@ def test_its_data_is_generated(case, author):
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("case", RUNNING, ids=str)
+@pytest.mark.parametrize("case", [*TRAINED, *TRAINED_BY_NAME], ids=str)
 def test_it_trains_and_decodes(case, author, eagerly):
     author.generates()
     assert case.training in author.trains()

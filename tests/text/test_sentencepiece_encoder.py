@@ -73,6 +73,7 @@ class TestRoundTrip:
 
 
 class TestGraph:
+    @pytest.mark.integration
     def test_equal_on_real_text(self, multi30k, tmp_path):
         for model_type in TYPES:
             path = tmp_path / model_type
@@ -86,6 +87,7 @@ class TestGraph:
             assert [line.decode() for line in tokenizer.detokenize(in_graph).numpy()] == multi30k
             assert [encoder.decode(line) for line in ids] == multi30k
 
+    @pytest.mark.integration
     @settings(deadline=None)
     @given(st.lists(LINES, min_size=1, max_size=20))
     @example(ODD_LINES)

@@ -74,6 +74,7 @@ def unit(ids):
 
 
 class TestText:
+    @pytest.mark.integration
     @given(st.lists(LINES, max_size=4))
     @example(ODD_LINES)
     def test_every_segmentation_is_the_same_text(self, encoders, lines):

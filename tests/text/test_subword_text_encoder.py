@@ -240,6 +240,7 @@ class TestBuild:
         )
         assert encoder._subtokens == by_all_substrings(counts, min_count, 3, reserved, length)
 
+    @pytest.mark.integration
     def test_words_of_endless_letters_get_shorter_subtokens(self, monkeypatch):
         letters = random.Random(3)
         counts = {"".join(letters.choices("abcd", k=200)): 1 for _ in range(2)} | {"cabs": 9}

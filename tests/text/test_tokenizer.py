@@ -40,6 +40,7 @@ def test_only_single_spaces_between_words_are_dropped(text):
     assert tokenizer.encode(text) == expected
 
 
+@pytest.mark.integration
 def test_words_are_unicode_letters_and_numbers():
     for code in range(0x110000):
         character = chr(code)

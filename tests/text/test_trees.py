@@ -136,6 +136,7 @@ def test_equality_sees_every_part():
     assert eval(repr(tree), {"parse_tree": trees.parse_tree}) == tree
 
 
+@pytest.mark.integration
 def test_deep_trees_do_not_overflow():
     text = "(A " * DEEP + "(B b)" + ")" * DEEP
     tree = trees.parse_tree(text)
@@ -217,6 +218,7 @@ def test_a_tree_of_traces_cannot_be_normalised():
         trees.normalise(trees.parse_tree("( (S (-NONE- *)))"))
 
 
+@pytest.mark.integration
 @settings(deadline=None)
 @given(normalised_trees)
 def test_anonymous_trees_keep_words_and_phrases(tree):
@@ -234,6 +236,7 @@ def test_only_punctuation_keeps_its_tag():
     assert trees.anonymise(tree).tags() == ["XX", "-LRB-", "XX", ",", "``", ":", "$"]
 
 
+@pytest.mark.integration
 @settings(deadline=None)
 @given(normalised_trees)
 def test_normalised_trees_stay_as_they_are(tree):
@@ -377,7 +380,7 @@ def test_without_words_there_is_an_empty_tree():
     assert trees.delinearize([], SYMBOLS) == (Tree("TOP", ()), 9)
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_every_tree_of_both_treebanks_survives_a_round_trip(treebank_folder):
     paths = sorted([*treebank_folder.rglob("*.mrg"), *treebank_folder.rglob("*.tree")])
     count = 0

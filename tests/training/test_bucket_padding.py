@@ -33,6 +33,7 @@ def test_a_batch_beyond_all_buckets_stays_as_it_is(length):
     assert shapes.pad({"inputs": ids, "targets": ids})["inputs"].shape == (1, 1, length)
 
 
+@pytest.mark.integration
 def test_lengths_are_multiples_up_to_the_longest_of_the_bucket():
     hparams = BasicHParams(batch_size=256, max_length=40, length_bucket_step=1.5, length_multiple=4)
     limits = BatchingScheme.from_hparams(hparams, training=True).longest

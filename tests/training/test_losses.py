@@ -106,6 +106,7 @@ def loss_and_gradients(chunk_tokens: int, tokens: int) -> list[np.ndarray]:
     return [np.asarray(tf.convert_to_tensor(part)) for part in compiled(ids)]
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("tokens", [0, 14])
 def test_chunks_give_value_and_gradients_of_the_whole(tokens):
     whole = loss_and_gradients(0, tokens)

@@ -219,6 +219,7 @@ def test_without_it_a_step_takes_one_pass():
     assert step.window.take_auxiliary() == {}
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("model", "base", "rates", "differs"),
     [
@@ -239,6 +240,7 @@ def test_a_model_whose_passes_are_equal_is_refused(model, base, rates, differs):
             refuse_equal_passes(network)
 
 
+@pytest.mark.integration
 def test_fit_refuses_what_it_would_leave_out():
     hparams = registry.hparams("transformer_tiny").override(SMALL)
     model = Transformer(hparams.override(f"rdrop_alpha={ALPHA}"), VOCAB, VOCAB)
@@ -278,6 +280,7 @@ def test_masks_follow_the_part_not_the_device(more):
     assert_close(rdrop, wanted, TERMS)
 
 
+@pytest.mark.integration
 def test_losses_of_layers_see_both_passes():
     """Experts share twice as many tokens."""
     part = {name: ids[0] for name, ids in ragged_batch().items()}

@@ -218,6 +218,7 @@ def test_models_without_auxiliary_losses_have_no_window():
     assert step.window.take_auxiliary() == {}
 
 
+@pytest.mark.integration
 def test_keras_adds_the_losses_in_training_alone():
     model = balanced()
     features = {name: ids.numpy()[0] for name, ids in joined(ragged_batch()).items()}

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from support import small_runs
+from support.marks import by_name
 from support.mixtures import FRENCH, GERMAN, MIXTURE, generate, toys
 from t2t_lite.errors import UserError
 from t2t_lite.runs import checkpoint_files
@@ -47,7 +48,7 @@ def calm(data_dir, tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("is_killed", [False, True])
+@pytest.mark.parametrize("is_killed", [True, *by_name(False)])
 def test_a_stopped_run_ends_as_an_undisturbed_one(calm, data_dir, tmp_path, monkeypatch, is_killed):
     step, calls = TrainStep.__call__, []
 

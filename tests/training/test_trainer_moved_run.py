@@ -33,7 +33,7 @@ def config():
     )
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 @pytest.mark.usefixtures("eagerly")
 def test_a_run_whose_data_was_moved_ends_where_an_undisturbed_one_does(
     tmp_path, monkeypatch, config
