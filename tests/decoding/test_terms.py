@@ -16,7 +16,7 @@ from t2t_lite.errors import UsageError
 from t2t_lite.metrics.by_name import score_outputs
 from t2t_lite.terms.term_list import TermList, occurs
 
-pytestmark = pytest.mark.integration  # they share a model that is trained first
+pytestmark = pytest.mark.integration  # searches with terms take seconds to trace
 
 _TERMS = {"cat": "Katze", "dog": ["Hund", "Hunde"], "big dog": "Dogge"}
 _LINES = [
