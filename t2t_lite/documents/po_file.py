@@ -62,7 +62,10 @@ class PoFile:
                 continue
             for form in entry.msgstr_plural or self._forms():
                 entry.msgstr_plural[form] = texts[entry.msgid_plural if form else entry.msgid]
-        return f"{self._file}\n".encode()
+        written = str(self._file).rstrip("\n") + "\n"
+        if not self._file.header:  # polib writes a line for its comment nevertheless
+            written = written.removeprefix("#\n")
+        return written.encode()
 
     def _entries(self) -> "Iterator[polib.POEntry]":
         return (e for e in self._file if not (e.obsolete or e.translated()) and e.msgid)

@@ -125,6 +125,14 @@ def test_messages_without_a_translation_get_one():
     assert "nplurals=3" in found
 
 
+@pytest.mark.parametrize("comment", ["", "# Its licence\n"])
+def test_messages_that_have_all_translations_stay_as_they_are(comment):
+    pytest.importorskip("polib")
+    header = 'msgid ""\nmsgstr ""\n"Language: de\\n"\n"MIME-Version: 1.0\\n"\n'
+    text = f'{comment}{header}\n#: a.c:1\nmsgid "Open"\nmsgstr "Öffnen"\n'
+    assert upper(PoFile(text.encode())) == text
+
+
 def test_plural_forms_come_from_the_header():
     pytest.importorskip("polib")
     template = PO.replace('msgstr[0] ""\nmsgstr[1] ""\nmsgstr[2] ""\n', 'msgstr[0] ""\n')
