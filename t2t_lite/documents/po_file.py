@@ -60,8 +60,10 @@ class PoFile:
             if not entry.msgid_plural:
                 entry.msgstr = texts[entry.msgid]
                 continue
-            for form in entry.msgstr_plural or self._forms():
-                entry.msgstr_plural[form] = texts[entry.msgid_plural if form else entry.msgid]
+            entry.msgstr_plural = {
+                form: texts[entry.msgid_plural if form else entry.msgid]
+                for form in self._forms() or entry.msgstr_plural or range(2)
+            }
         written = str(self._file).rstrip("\n") + "\n"
         if not self._file.header:  # polib writes a line for its comment nevertheless
             written = written.removeprefix("#\n")
@@ -75,10 +77,10 @@ class PoFile:
         return [*dict.fromkeys(texts)]
 
     def _forms(self) -> range:
-        """Returns the numbers of the plural forms, of which the header says how many there are."""
+        """Returns the numbers of the plural forms; none: the header of a template is silent."""
         header = self._file.metadata.get("Plural-Forms", "")
         digits = header.partition("nplurals=")[2].partition(";")[0].strip()
-        return range(int(digits) if digits.isdigit() else 2)
+        return range(int(digits) if digits.isdigit() else 0)
 
 
 def _require_strings(text: str) -> None:

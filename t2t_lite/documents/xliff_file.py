@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 from xml.parsers import expat
 
 from t2t_lite.documents.document import Parts, collapsed
@@ -10,8 +11,27 @@ from t2t_lite.markup.kinds import XML
 from t2t_lite.markup.segment import is_translated
 from t2t_lite.markup.tokens import Token, TokenKind, tokens_of
 
-_UNITS = ("trans-unit", "unit")
+# Elements around sources. What is in the last two is no text of the document, but what lies between
+# sentences, and translations that a memory suggests.
+_AROUND = ("file", "group", "trans-unit", "unit", "segment", "ignorable", "alt-trans")
+_STAYING = ("ignorable", "alt-trans")
+# Version 1.2 has the state of a translation in its target, 2 in the segment.
 _UNFINISHED = re.compile(r"""\bstate\s*=\s*["'](?:new|initial|needs-translation)["']""")
+_TRANSLATE_YES = re.compile(r"""\btranslate\s*=\s*["']yes["']""")
+
+
+class _Around(NamedTuple):
+    """An open element around sources.
+
+    Attributes:
+        name: its name.
+        stays: whether its sources get no target.
+        is_unfinished: whether a target that they have is made anew.
+    """
+
+    name: str
+    stays: bool
+    is_unfinished: bool
 
 
 class XliffFile:
@@ -37,7 +57,7 @@ class XliffFile:
         except expat.ExpatError as error:
             raise DataError(f"not well-formed XML: {error}") from None
         self._parts = Parts()
-        self._stays: list[str] = []  # open units that are not translated
+        self._around = [_Around("", False, False)]
         tokens = [*tokens_of(contents.decode(), XML)]
         place = 0
         while place < len(tokens):
@@ -54,12 +74,15 @@ class XliffFile:
 
     def _add(self, tokens: Sequence[Token], place: int) -> int:
         """Adds a token, or a source with its target; returns the place of the next one."""
-        token = tokens[place]
-        if token.kind is TokenKind.OPEN and token.name in _UNITS and not is_translated(token):
-            self._stays.append(token.name)
-        elif token.kind is TokenKind.CLOSE and self._stays and token.name == self._stays[-1]:
-            self._stays.pop()
-        if token.kind is not TokenKind.OPEN or token.name != "source" or self._stays:
+        token, around = tokens[place], self._around[-1]
+        if token.kind is TokenKind.OPEN and token.name in _AROUND:
+            inherits = around.stays and not _TRANSLATE_YES.search(token.raw)
+            stays = inherits or token.name in _STAYING or not is_translated(token)
+            is_unfinished = bool(_UNFINISHED.search(token.raw))
+            self._around.append(_Around(token.name, stays, is_unfinished))
+        elif token.kind is TokenKind.CLOSE and token.name == around.name:
+            self._around.pop()
+        if token.kind is not TokenKind.OPEN or token.name != "source" or around.stays:
             self._parts.keep(token.raw)
             return place + 1
         end = _closing(tokens, place)
@@ -70,19 +93,21 @@ class XliffFile:
     def _add_target(self, tokens: Sequence[Token], place: int, source: str) -> int:
         """Adds the target of a source, made or as it is; returns the place after it."""
         after = place
-        while after < len(tokens) and not tokens[after].raw.strip():
-            after += 1
-        spaces = "".join(one.raw for one in tokens[place:after])
+        while after < len(tokens) and (between := _end_between(tokens, after)):
+            after = between
+        kept = "".join(one.raw for one in tokens[place:after])
         target = tokens[after] if after < len(tokens) else None
         if target is None or target.name != "target" or target.kind is TokenKind.CLOSE:
-            self._parts.keep(f"{spaces}<target>")
+            before = kept.rstrip()
+            self._parts.keep(f"{before}<target>")
             self._parts.translate(source)
-            self._parts.keep("</target>")
-            return place
-        self._parts.keep(spaces)
+            self._parts.keep(f"</target>{kept[len(before) :]}")
+            return after
+        self._parts.keep(kept)
         end = after if target.kind is TokenKind.VOID else _closing(tokens, after)
         text = "".join(one.raw for one in tokens[after + 1 : end])
-        if text.strip() and not _UNFINISHED.search(target.raw):
+        is_unfinished = self._around[-1].is_unfinished or _UNFINISHED.search(target.raw)
+        if text.strip() and not is_unfinished:
             self._parts.keep("".join(one.raw for one in tokens[after : end + 1]))
             return end + 1
         opening = target.raw if target.kind is TokenKind.OPEN else f"{target.raw[:-2].rstrip()}>"
@@ -90,6 +115,14 @@ class XliffFile:
         self._parts.translate(source)
         self._parts.keep("</target>")
         return end + 1
+
+
+def _end_between(tokens: Sequence[Token], place: int) -> int:
+    """Returns the place after white space, or after a source in pieces; 0: neither is there."""
+    token = tokens[place]
+    if token.name == "seg-source" and token.kind is not TokenKind.CLOSE:
+        return 1 + (place if token.kind is TokenKind.VOID else _closing(tokens, place))
+    return 0 if token.raw.strip() else place + 1
 
 
 def _closing(tokens: Sequence[Token], place: int) -> int:

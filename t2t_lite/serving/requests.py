@@ -26,13 +26,12 @@ _FIELDS = (
     "forbid",
 )
 
-# The parts that take time to parse: strings, and the ends of other values. A list of 128 texts has
-# 128 strings and as many separators; the other fields have fewer parts than the number below.
+# The parts that take time to parse: strings, and the ends of other values. Each text, term or form
+# has two at most, a string and what ends it; the other fields have fewer than the number below.
 _PART = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[,\]}]', re.DOTALL)
 _MAX_OTHER_PARTS = 32
 
-_MAX_TERMS = 200  # forms of terms and forbidden words
-_PARTS_OF_TERM = 4  # two strings, the end of a list and that of a value
+_MAX_TERMS = 400  # source terms, their forms and forbidden words
 
 _LONGEST_LANGUAGE = 100  # characters of a code
 
@@ -96,8 +95,9 @@ def _terms(fields: dict[str, Any], limits: ServerConfig) -> TermList:
     except UsageError as error:
         raise HTTPException(422, str(error)) from None
     listed = [*terms.forms, *itertools.chain(*terms.forms.values()), *terms.forbidden]
-    if len(listed) > 2 * _MAX_TERMS:
-        raise HTTPException(413, f"{len(listed)} terms and words: at most {_MAX_TERMS} are allowed")
+    if len(listed) > _MAX_TERMS:
+        message = f"at most {_MAX_TERMS} are allowed"
+        raise HTTPException(413, f"{len(listed)} terms, forms and forbidden words: {message}")
     for text in listed:
         _check(text, "a term or word", limits.max_text_length)
     return terms
@@ -128,11 +128,11 @@ def _object(body: bytes, limits: ServerConfig) -> dict[str, Any]:
 
 
 def _count_parts(text: str, limits: ServerConfig) -> None:
-    maximum = 2 * limits.max_texts + _PARTS_OF_TERM * _MAX_TERMS + _MAX_OTHER_PARTS
+    maximum = 2 * (limits.max_texts + _MAX_TERMS) + _MAX_OTHER_PARTS
     if next(itertools.islice(_PART.finditer(text), maximum, None), None):
         message = (
             f"too many fields, texts or terms: at most {limits.max_texts} texts and {_MAX_TERMS} "
-            "terms are allowed"
+            "terms, forms and forbidden words are allowed"
         )
         raise HTTPException(413, message)
 

@@ -133,10 +133,20 @@ def test_messages_that_have_all_translations_stay_as_they_are(comment):
     assert upper(PoFile(text.encode())) == text
 
 
-def test_plural_forms_come_from_the_header():
+@pytest.mark.parametrize("given", [1, 2, 3])
+@pytest.mark.parametrize("count", ["1", "3", "INTEGER"])
+def test_plural_forms_come_from_the_header(given, count):
+    """A template, whose header does not say how many there are, keeps those that it has."""
     pytest.importorskip("polib")
-    template = PO.replace('msgstr[0] ""\nmsgstr[1] ""\nmsgstr[2] ""\n', 'msgstr[0] ""\n')
-    assert 'msgstr[0] "%D FILE"' in upper(PoFile(template.encode()))
+    forms = "".join(f'msgstr[{number}] ""\n' for number in range(3))
+    assert forms in PO
+    given_forms = "".join(f'msgstr[{number}] ""\n' for number in range(given))
+    text = PO.replace(forms, given_forms).replace("nplurals=3", f"nplurals={count}")
+    found = upper(PoFile(text.encode()))
+    expected = given if count == "INTEGER" else int(count)
+    for number in range(4):
+        made = f'msgstr[{number}] "{"%D FILES" if number else "%D FILE"}"'
+        assert (made in found) == (number < expected)
 
 
 def test_units_without_a_target_get_one():
@@ -152,6 +162,57 @@ def test_units_without_a_target_get_one():
     assert XliffFile(found.encode().replace(b"needs-translation", b"final")).segments == [
         'Print<x id="4"/>'
     ]
+
+
+UNITS = {  # by what is around them: those that get a target, and those that do not
+    "1.2": [
+        (
+            "<trans-unit><source>A</source><seg-source><mrk>A</mrk></seg-source>{}</trans-unit>",
+            True,
+        ),
+        ("<trans-unit><source>A</source>{}<note>n</note></trans-unit>", True),
+        ("<trans-unit><source>A</source><target>B</target></trans-unit>", False),
+        (
+            "<trans-unit><source>A</source>{}<alt-trans><source>C</source></alt-trans>"
+            "<alt-trans><source>D</source><target>E</target></alt-trans></trans-unit>",
+            True,
+        ),
+        ('<group translate="no"><trans-unit><source>A</source></trans-unit></group>', False),
+        (
+            '<group translate="no"><trans-unit translate="yes"><source>A</source>{}</trans-unit>'
+            "</group>",
+            True,
+        ),
+    ],
+    "2.0": [
+        ("<unit><segment><source>A</source>{}</segment></unit>", True),
+        ('<unit><segment state="initial"><source>A</source>{}</segment></unit>', True),
+        ('<unit translate="no"><segment><source>A</source></segment></unit>', False),
+        (
+            "<unit><ignorable><source>. </source></ignorable><segment><source>A</source>{}"
+            "</segment></unit>",
+            True,
+        ),
+        (
+            '<unit><segment state="final"><source>A</source><target>B</target></segment></unit>',
+            False,
+        ),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("version", "unit", "is_translated"),
+    [(version, *case) for version, cases in UNITS.items() for case in cases],
+)
+@pytest.mark.parametrize("old", ["", "<target/>", "<target>old</target>"])
+def test_units_of_every_form(version, unit, is_translated, old):
+    """A translation that exists stays unless its state says that it is unfinished."""
+    text = f'<xliff version="{version}"><file>{unit}<!-- end --></file></xliff>'
+    document = XliffFile(text.format(old).encode())
+    unfinished = old != "<target>old</target>" or 'state="initial"' in unit
+    assert document.segments == ["A"] * (is_translated and unfinished)
+    assert upper(document) == text.format("<target>A</target>" if unfinished else old)
 
 
 def test_version_2():

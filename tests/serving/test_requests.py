@@ -93,7 +93,16 @@ def test_terms_and_forbidden_words():
     assert (status, error[:40]) == (422, "terms=['file']: expected a mapping such ")
     many = {"text": "a", "terms": {str(i): "x" for i in range(201)}}
     status, error = refused(json.dumps(many).encode())
-    assert (status, error) == (413, "402 terms and words: at most 200 are allowed")
+    assert (status, error) == (413, "402 terms, forms and forbidden words: at most 400 are allowed")
+    words = [str(i) for i in range(400)]
+    for most in (
+        {"terms": dict.fromkeys(words[:200], "x")},
+        {"terms": {word: ["x"] for word in words[:200]}},
+        {"terms": {"a": words[:399]}},
+        {"forbid": words},
+    ):
+        texts = ["x"] * LIMITS.max_texts
+        assert parse(json.dumps({"texts": texts, **most}).encode(), LIMITS).terms
     status, error = refused(json.dumps({"text": "a", "forbid": ["x" * 10**6]}).encode())
     assert (status, error[:42]) == (413, "a term or word has 1000000 characters: at ")
 
