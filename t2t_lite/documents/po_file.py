@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import polib
 
 _LINES = re.compile(r"([\n\r\t]+)")
+_COUNT = re.compile(r"nplurals\s*=\s*([1-9])\s*(?:;|$)")  # no language has more than six
 
 
 class PoFile:
@@ -78,9 +79,8 @@ class PoFile:
 
     def _forms(self) -> range:
         """Returns the numbers of the plural forms; none: the header of a template is silent."""
-        header = self._file.metadata.get("Plural-Forms", "")
-        digits = header.partition("nplurals=")[2].partition(";")[0].strip()
-        return range(int(digits) if digits.isdigit() else 0)
+        count = _COUNT.search(self._file.metadata.get("Plural-Forms", ""))
+        return range(int(count[1]) if count else 0)
 
 
 def _require_strings(text: str) -> None:

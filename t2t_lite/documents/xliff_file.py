@@ -11,10 +11,10 @@ from t2t_lite.markup.kinds import XML
 from t2t_lite.markup.segment import is_translated
 from t2t_lite.markup.tokens import Token, TokenKind, tokens_of
 
-# Elements around sources. What is in the last two is no text of the document, but what lies between
-# sentences, and translations that a memory suggests.
-_AROUND = ("file", "group", "trans-unit", "unit", "segment", "ignorable", "alt-trans")
+# Elements around sources that get no target: what lies between sentences, and the suggestions of a
+# translation memory.
 _STAYING = ("ignorable", "alt-trans")
+_AROUND = ("file", "group", "trans-unit", "unit", "segment", *_STAYING)
 # Version 1.2 has the state of a translation in its target, 2 in the segment.
 _UNFINISHED = re.compile(r"""\bstate\s*=\s*["'](?:new|initial|needs-translation)["']""")
 _TRANSLATE_YES = re.compile(r"""\btranslate\s*=\s*["']yes["']""")

@@ -134,16 +134,16 @@ def test_messages_that_have_all_translations_stay_as_they_are(comment):
 
 
 @pytest.mark.parametrize("given", [1, 2, 3])
-@pytest.mark.parametrize("count", ["1", "3", "INTEGER"])
+@pytest.mark.parametrize("count", ["1", "3", "INTEGER", "0", "²", "999999999999"])
 def test_plural_forms_come_from_the_header(given, count):
-    """A template, whose header does not say how many there are, keeps those that it has."""
+    """A file whose header does not say how many there are keeps those that it has."""
     pytest.importorskip("polib")
     forms = "".join(f'msgstr[{number}] ""\n' for number in range(3))
     assert forms in PO
     given_forms = "".join(f'msgstr[{number}] ""\n' for number in range(given))
     text = PO.replace(forms, given_forms).replace("nplurals=3", f"nplurals={count}")
     found = upper(PoFile(text.encode()))
-    expected = given if count == "INTEGER" else int(count)
+    expected = int(count) if count in ("1", "3") else given
     for number in range(4):
         made = f'msgstr[{number}] "{"%D FILES" if number else "%D FILE"}"'
         assert (made in found) == (number < expected)

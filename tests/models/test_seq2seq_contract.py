@@ -19,6 +19,7 @@ from support.model_kinds import (
     TRACED,
     assert_beams_are_the_whole,
     assert_reads_earlier_targets_alone,
+    kinds,
     make_model,
     make_untrained,
     model_of,
@@ -55,6 +56,7 @@ def logits_of(model, features, **kwargs):
     return possible(model(features, **kwargs))
 
 
+@pytest.mark.parametrize("kind", kinds(integration=KINDS))
 def test_logits_are_those_recorded(kind, model, features):
     """Holds the numbers of every model where T2T's are not at hand."""
     path = FIXTURES / f"logits_{kind}.npy"
