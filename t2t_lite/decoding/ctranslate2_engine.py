@@ -7,6 +7,7 @@ are ranked by our penalties, and scored as ours are.
 
 import functools
 import itertools
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -43,6 +44,9 @@ REFUSED = {
 
 # Subwords of the sources that a translator decodes at a time; more take memory, not less time.
 _BATCH_SUBWORDS = 1024
+
+# Lengths between which CTranslate2's length penalty grows as much as ours.
+_USUAL_LENGTHS = 10, 40
 
 # Least attention to a source position, as in `search/penalties.py`: log 0 outweighs all else.
 _LEAST_ATTENTION = 1e-6
@@ -206,7 +210,7 @@ class CTranslate2Worker(Worker):
             **self._batching,
             beam_size=h.beam_size,
             num_hypotheses=h.beam_size,
-            length_penalty=1,  # scores are means, which `_targets` undoes
+            length_penalty=self._length_exponent,  # `_targets` undoes it
             no_repeat_ngram_size=h.no_repeat_ngram_size,
             suppress_sequences=[[name] for name in _names(self._export.never_output)] or None,
             max_input_length=0,
@@ -219,13 +223,13 @@ class CTranslate2Worker(Worker):
             use_vmap=bool(h.shortlist),
         )
         found = [
-            self._targets(source, len(start), result)
-            for source, start, result in zip(sources, starts, results, strict=True)
+            self._targets(source, result) for source, result in zip(sources, results, strict=True)
         ]
-        # Where tokens are forbidden, CTranslate2 divides their probability among the others: scores
-        # are computed anew. The few that a model never outputs have so little that they hardly
-        # change the order.
-        if self._is_constrained or any(source.prefix for source in sources):
+        # Where tokens are forbidden, CTranslate2 divides their probability among the others; its
+        # attention while tokens are given is not our search's. Then scores are computed anew. The
+        # few ids that a model never outputs are so improbable that they hardly change the order.
+        covers_given = bool(h.coverage_penalty) and any(starts)
+        if self._is_constrained or covers_given or any(source.prefix for source in sources):
             found = self._scored_anew(found)
         found = [_ranked(targets) for targets in found]
         if self._export.never_output and self._with_scores and not self._is_constrained:
@@ -237,16 +241,14 @@ class CTranslate2Worker(Worker):
         scored = iter(self.score([*itertools.chain(*found)]))
         return [[next(scored) for _ in targets] for targets in found]
 
-    def _targets(
-        self, source: Source, given: int, result: "ctranslate2.TranslationResult"
-    ) -> list[Target]:
-        """Returns the hypotheses of a source, of which `given` tokens were given."""
+    def _targets(self, source: Source, result: "ctranslate2.TranslationResult") -> list[Target]:
+        """Returns the hypotheses of a source."""
         scores = result.scores or [0.0] * len(result.hypotheses)
         attention = result.attention or [None] * len(result.hypotheses)
         targets = []
-        for tokens, mean, weights in zip(result.hypotheses, scores, attention, strict=True):
+        for tokens, score, weights in zip(result.hypotheses, scores, attention, strict=True):
             ids = [int(token) for token in tokens] or [EOS_ID]  # it drops a source of EOS alone
-            total = mean * max(len(ids) - given, 1)
+            total = score * len(ids) ** self._length_exponent
             targets.append(self._scored(Target(source, ids), total, weights))
         return targets
 
@@ -296,6 +298,18 @@ class CTranslate2Worker(Worker):
         )
         for tokens, result in zip(bare, results, strict=True):
             yield np.array(result.attention[0], np.float32)[: len(tokens) + 1]
+
+    @functools.cached_property
+    def _length_exponent(self) -> float:
+        """The x with which CTranslate2's length penalty, length^x, orders hypotheses as ours does.
+
+        Several may end in a search's last step; CTranslate2 then drops the worst by its penalty.
+        """
+        h = self._hparams
+        if h.beam_size == 1:
+            return 0.0
+        least, most = map(LENGTH_PENALTIES[h.length_penalty], _USUAL_LENGTHS)
+        return h.alpha * math.log(most / least, _USUAL_LENGTHS[1] / _USUAL_LENGTHS[0])
 
     @property
     def _batching(self) -> dict[str, Any]:

@@ -24,8 +24,8 @@ from t2t_lite.decoding.loading import find_models, load_decoder
 from t2t_lite.decoding.tensorflow_engine import padded
 from t2t_lite.decoding.trained_model import TrainedModel
 from t2t_lite.errors import UsageError, UserError
-from t2t_lite.search.decode_hparams import DecodeHParams
-from t2t_lite.text.text_encoder import EOS_ID
+from t2t_lite.search.decode_hparams import LENGTH_PENALTIES, DecodeHParams
+from t2t_lite.text.text_encoder import EOS_ID, PAD_ID
 
 LINES = ["w1 w2 w3", "w4", "w5 w6 w7 w8 w9 w1", "w1 w1", "", "w9 w8"]
 SEARCH = "source_language=de,target_language=en,extra_length=8"
@@ -63,6 +63,12 @@ WITHOUT_EFFECT = {
 def run(tmp_path_factory):
     """Ids 2 (unknown) and 5 are never output."""
     return imported_run(tmp_path_factory.mktemp("runs") / "run", suppressed_ids="2+5")
+
+
+@pytest.fixture(scope="module")
+def plain_run(tmp_path_factory):
+    """Every id may be output, so that scores are CTranslate2's own."""
+    return imported_run(tmp_path_factory.mktemp("runs") / "plain_run")
 
 
 def decoders(run, changes, **settings):
@@ -126,12 +132,15 @@ def test_outputs_are_the_same_if_nobody_sees_their_scores(run, beam_size, change
         "no_repeat_ngram_size=2",
     ],
 )
-def test_scores_are_those_of_tensorflow_for_the_same_outputs(run, changes):
+@pytest.mark.parametrize("kind", ["run", "plain_run"])
+def test_scores_are_those_of_tensorflow_for_the_same_outputs(request, kind, changes):
     """Of all hypotheses, which are in the order of their scores."""
+    run = request.getfixturevalue(kind)
     ours, tensorflow = decoders(run, f"beam_size=4,return_beams=true,{changes}")
     sources = [source for source in ours.text.encode(LINES) if source.ids]
     found = worker_of(ours).search(sources, [30] * len(sources))
     flat = [target for targets in found for target in targets if target.ids[-1] == EOS_ID]
+    flat = [target for target in flat if PAD_ID not in target.ids]  # has no score in TensorFlow
     assert len(flat) > len(sources)
     expected = worker_of(tensorflow).score(flat)
     assert_close(
@@ -142,6 +151,25 @@ def test_scores_are_those_of_tensorflow_for_the_same_outputs(run, changes):
     for targets in found:
         scores = [target.score for target in targets]
         assert scores == sorted(scores, reverse=True)
+
+
+@pytest.mark.parametrize("penalty", LENGTH_PENALTIES)
+def test_of_too_many_hypotheses_those_with_the_best_scores_are_returned(plain_run, penalty):
+    """Up to seven have ended after a search's last step; CTranslate2 drops three by its penalty."""
+    ours, _ = decoders(plain_run, f"beam_size=4,length_penalty={penalty}")
+    sources = ours.text.encode(
+        [f"w{i} w{j} w{k}" for i in "13579" for j in "24689" for k in "1379"]
+    )
+    worker = worker_of(ours)
+    best = {}
+    for exponent in (worker._length_exponent, 1, 3):
+        worker._length_exponent = exponent
+        found = worker.search(sources, [40] * len(sources))
+        best[exponent] = np.array([targets[0].score for targets in found])
+    own, *others = best.values()
+    for other in others:
+        assert (own >= other - 1e-5).all()
+        assert (own > other + 0.01).sum() > len(sources) / 20, "the penalties must matter"
 
 
 @pytest.mark.integration
