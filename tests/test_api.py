@@ -190,6 +190,7 @@ def test_one_limit_holds_for_all_sentences():
         np.testing.assert_array_equal(one, each)
 
 
+@pytest.mark.integration
 def test_a_plain_model_has_no_attention_to_penalise():
     plain = _logits_of(make_decided("transformer", 3), as_dict=False)
     search = t2t.BeamSearch(plain, 2, Penalty(coverage_penalty=0.2))
@@ -230,6 +231,7 @@ def test_data_is_generated_by_name_or_problem(tmp_path):
         t2t.generate_data("text2text_tmpdir", data_dir=tmp_path, num_worker=1)
 
 
+@pytest.mark.integration
 def test_batches_weigh_tokens_but_not_padding(data):
     batches = t2t.dataset("text2text_tmpdir", "dev", data_dir=data, batch_size=100)
     sentences = 0
@@ -245,6 +247,7 @@ def test_batches_weigh_tokens_but_not_padding(data):
         t2t.dataset("text2text_tmpdir", data_dir=data, batch_size=100, rdrop_alpha=5.0)
 
 
+@pytest.mark.integration
 def test_each_epoch_has_other_batches(data):
     def contents(batches) -> list[bytes]:
         return [np.asarray(targets).tobytes() for _, targets, _ in batches]

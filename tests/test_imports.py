@@ -172,6 +172,7 @@ def test_search_settings_load_no_vocabulary():
     assert not {"numpy", "sentencepiece"} & {*loaded.stdout.split()}
 
 
+@pytest.mark.integration
 def test_help_loads_neither_tensorflow_nor_keras():
     commands = [path.stem for path in (_ROOT / "bin").glob("t2t_*.py")]
     assert len(commands) >= 6

@@ -31,6 +31,7 @@ def test_every_reader_is_on_trial(hostile):
     assert list(hostile.READERS) == READERS
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("name", READERS)
 def test_nothing_is_worse_than_refused(hostile, name, capsys):
     count = 12 if hostile.READERS[name].share >= 1 else 3

@@ -68,6 +68,7 @@ def test_the_set_is_required():
     assert "--hparams_set is missing" in refusal(t2t_trainer.main, "--help_hparams")
 
 
+@pytest.mark.integration
 def test_it_needs_no_tensorflow():
     script = """
 import sys

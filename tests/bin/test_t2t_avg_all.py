@@ -68,6 +68,7 @@ def test_each_is_the_mean_of_a_checkpoint_and_those_before(add, tmp_path, capsys
     assert means(tmp_path / "avg") == {2: {2.5}, 3: {1.0}, 10: {2.0}, 11: {3.0}}
 
 
+@pytest.mark.integration
 def test_early_checkpoints_are_passed_over(add, tmp_path):
     assert average_all(*flags(tmp_path), "--min_steps=3") == 0
     assert means(tmp_path / "avg") == {10: {2.0}}
@@ -90,6 +91,7 @@ def test_usage_errors_are_one_line(add, tmp_path, words, message):
     assert not (tmp_path / "avg").exists()
 
 
+@pytest.mark.integration
 def test_a_mean_says_what_it_is_made_of(add, tmp_path):
     assert average_all(*flags(tmp_path)) == 0
     index = tmp_path / "run" / "model.ckpt-10.index"
@@ -144,6 +146,7 @@ def change(folder: pathlib.Path, step: int, value: float) -> None:
     save_weights(folder, fill(run_folder.RunFolder.open(str(folder)).build_model(), value), step)
 
 
+@pytest.mark.integration
 def test_means_whose_checkpoints_are_gone_stay(add, tmp_path, capsys):
     assert average_all(*flags(tmp_path)) == 0
     for step in (1, 2):
@@ -154,6 +157,7 @@ def test_means_whose_checkpoints_are_gone_stay(add, tmp_path, capsys):
     assert means(tmp_path / "avg") == {2: {2.5}, 3: {1.0}, 10: {2.0}}
 
 
+@pytest.mark.integration
 def test_means_of_older_releases_are_recomputed(add, tmp_path, capsys):
     assert average_all(*flags(tmp_path)) == 0
     folder = tmp_path / "avg"
@@ -171,6 +175,7 @@ def test_means_of_older_releases_are_recomputed(add, tmp_path, capsys):
     assert means(folder) == {2: {2.5}, 3: {1.0}, 10: {2.0}}
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("left", ["no index", "no values", "half the values", "half the index"])
 def test_a_half_written_mean_blocks_nothing(add, tmp_path, left):
     assert average_all(*flags(tmp_path)) == 0

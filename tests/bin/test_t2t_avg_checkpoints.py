@@ -63,6 +63,7 @@ def test_weights_are_the_mean(run, what, mean):
     assert weights(run, path) == (300, {mean})
 
 
+@pytest.mark.integration
 def test_the_best_are_those_of_the_evaluations(run):
     for step, bleu in ((100, 7.0), (200, 1.0), (300, 5.0)):
         record = {"kind": "eval", "step": step, "bleu": bleu, "loss": step / 100}
@@ -72,6 +73,7 @@ def test_the_best_are_those_of_the_evaluations(run):
     assert "3 checkpoints with a bleu" in refused(run, "--num_best_checkpoints=4")
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("minutes", "mean"),
     [
@@ -102,6 +104,7 @@ def test_an_average_of_an_average_does_not_replace_it(run):
     assert weights(run, str(run.folder / "averaged.ckpt-300")) == (300, {1.0})
 
 
+@pytest.mark.integration
 def test_a_copy_over_a_checkpoint_of_the_run_is_refused(run):
     average(run, "--num_last_checkpoints=2")
     opening.refuse_inference_only(run.folder)
@@ -111,6 +114,7 @@ def test_a_copy_over_a_checkpoint_of_the_run_is_refused(run):
         opening.refuse_inference_only(run.folder)
 
 
+@pytest.mark.integration
 def test_training_does_not_resume_from_it(run):
     before = run.latest_checkpoint()
     average(run, "--num_last_checkpoints=2")
@@ -120,6 +124,7 @@ def test_training_does_not_resume_from_it(run):
     assert not any("optimizer" in name for name in names)
 
 
+@pytest.mark.integration
 def test_writes_to_the_given_path(run, tmp_path):
     path = str(tmp_path / "new" / "mean.ckpt")
     assert average(run, "--checkpoints=100,200", f"--output_path={path}") == path
@@ -155,6 +160,7 @@ def test_a_full_disk_leaves_the_average_before(run, capsys):
     assert not list(run.folder.glob("*.incomplete*"))
 
 
+@pytest.mark.integration
 def test_what_was_deleted_is_not_counted(run):
     for path in run.folder.glob("model.ckpt-100.*"):
         path.unlink()
@@ -162,6 +168,7 @@ def test_what_was_deleted_is_not_counted(run):
     assert weights(run, average(run, "--num_last_checkpoints=2")) == (300, {1.0})
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("flags", "code", "message"),
     [
@@ -180,6 +187,7 @@ def test_usage_errors_are_one_line(run, flags, code, message):
     assert not list(run.folder.glob("averaged*"))
 
 
+@pytest.mark.integration
 def test_an_average_says_what_it_is_made_of(run, capsys):
     for what in ("--checkpoints=100,300", "--checkpoints=200,300"):
         average(run, what)
@@ -190,6 +198,7 @@ def test_an_average_says_what_it_is_made_of(run, capsys):
     assert line in capsys.readouterr().err
 
 
+@pytest.mark.integration
 def test_a_stale_average_is_not_taken_for_one_of_the_run(run):
     average(run, "--num_last_checkpoints=2")
     path = named_checkpoint("averaged", str(run.folder))

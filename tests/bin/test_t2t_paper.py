@@ -16,6 +16,7 @@ TINY_2 = [*TABLE_2, "--scale=tiny"]
 NO_EFFECT = "has no effect on --table"
 
 
+@pytest.mark.integration
 def test_a_table_as_json():
     table = json.loads(printed_by(t2t_paper.main, "--table=4", "--output_format=json"))
     ours = [row for row in table["rows"] if row["parser"].startswith("Transformer")]

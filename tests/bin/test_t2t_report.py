@@ -48,6 +48,7 @@ def rows(root: ET.Element) -> dict[str, list[str]]:
     }
 
 
+@pytest.mark.integration
 def test_two_runs_on_a_page(tmp_path, capsys):
     one = make_run(tmp_path / "a,b" / "run", dropout=0.1)
     other = make_run(tmp_path / "b" / "run", steps=2, dropout=0.3, extra="<script>")

@@ -116,6 +116,7 @@ def test_a_silent_worker_is_lost(fakes):
     assert chief.said("worker") == line(0, "worker 2 at c:3", "it has not responded for 0 s")
 
 
+@pytest.mark.integration
 def test_a_stopped_worker_is_reported_and_killed(fakes, sleeper, capfd):
     other = fakes(1, process=sleeper.pid, silence=0.3)
     sleeper.send_signal(signal.SIGSTOP)

@@ -225,6 +225,7 @@ def zipped(contents: bytes) -> bytes:
     return file.getvalue()
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("name", "compress"),
     [("a.txt", bytes), ("a.gz", gzip.compress), ("a.bz2", bz2.compress), ("a.zip", zipped)],

@@ -213,6 +213,7 @@ def size(found: list[tuple[str, str]]) -> int:
     return sum(len(source) + len(target) for source, target in found)
 
 
+@pytest.mark.integration
 @given(st.lists(st.tuples(line, line)), st.integers(1, 200))
 def test_a_spread_sample_is_every_nth_pair_and_no_sparser_than_need_be(found, limit):
     samples = [{"inputs": source, "targets": target} for source, target in found]
@@ -263,6 +264,7 @@ def test_aligned_corpora_have_the_lines_their_readme_says(
     assert len(found) == readme_lines[inputs] - dropped
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     "name",
     ["manythings/deu.txt.gz", "manythings/fra.txt.gz", "python_docs/python-docs.en-fr.tsv.gz"],

@@ -336,6 +336,7 @@ def test_an_encoding_that_cannot_be_read_is_named(encoding):
         tmx_of(f'<?xml version="1.0" encoding="{encoding}"?><tmx/>'.encode())
 
 
+@pytest.mark.integration
 def test_a_file_on_one_line_is_read_in_memory_that_does_not_grow():
     contents = b"<tmx><body>" + UNIT % b"a" * 10_000 + b"</body></tmx>"
     opened = contextlib.nullcontext(io.BufferedReader(io.BytesIO(contents)))

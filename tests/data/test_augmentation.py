@@ -144,6 +144,7 @@ def test_words_stay_aligned_to_their_words(encoders, kind, augmentation):
             assert words[0][sources[place - 1]].upper() == words[1][word]
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("augmentation", [TermAugmentation, MarkupAugmentation])
 def test_the_share_is_drawn_and_anew_in_every_epoch(encoders, augmentation):
     encoder = encoders["bpe"]

@@ -98,6 +98,7 @@ def texts(corpus, row):
     return tuple(corpus[1].decode(row[side][:-1]) for side in ("inputs", "targets"))
 
 
+@pytest.mark.integration
 def test_the_pairs_are_those_of_the_files_but_for_marks(corpus):
     plain = 0
     for source, target in (texts(corpus, row) for row in epoch(corpus, **BOTH)):
@@ -152,6 +153,7 @@ def test_a_guided_head_learns_the_links_of_the_new_ids(corpus):
             assert encoder.decode([target]).strip() in word, "a part of the word"
 
 
+@pytest.mark.integration
 def test_noise_and_sampling_follow_and_leave_suggestions(corpus):
     changes = {"source_casing_noise": 1.0, "source_typo_noise": 0.3, "bpe_dropout": 0.3}
     found = epoch(corpus, term_augmentation=1.0, **changes)

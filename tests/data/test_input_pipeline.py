@@ -62,6 +62,7 @@ def digest(batches):
     return hashed.hexdigest()
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("parts", [1, 3])
 def test_training_batches_fit_the_scheme(corpus, parts):
     dataset = train(corpus[0], parts=parts)
@@ -82,6 +83,7 @@ def test_training_batches_fit_the_scheme(corpus, parts):
     assert buckets == set(range(len(SCHEME.batch_sizes)))
 
 
+@pytest.mark.integration
 def test_every_epoch_has_each_example_once_in_another_order(corpus):
     paths, examples = corpus
     emitted = collections.defaultdict(list)
@@ -130,6 +132,7 @@ def test_batch_shuffle_only_reorders_within_its_buffer(corpus):
             assert batch in plain[: step + ahead]
 
 
+@pytest.mark.integration
 def test_workers_share_one_large_batch(corpus):
     doubled = batching_scheme(60, 20, 5, 1.5)
     doubled = type(doubled)(doubled.boundaries, tuple(2 * n for n in doubled.batch_sizes), 0, 20)

@@ -36,6 +36,7 @@ def digest(iterator, count):
     return hashed.hexdigest()
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("of_all", "seed", "expected"),
     [(5, 1, "a10f34156badf3b7"), (5, 7, "7ebdabfe6b0251b4"), (9, 7, "79966e1f2787bcf6")],
@@ -77,6 +78,7 @@ def origins(dataset, count=None):
             yield *divmod(origin, input_pipeline.MOST_EXAMPLES), source[0]
 
 
+@pytest.mark.integration
 def test_examples_keep_their_numbers_through_all_epochs(paths, origins_alone):
     seen = list(origins(train(paths), 200))
     assert len({(epoch, number) for epoch, number, _ in seen}) == len(seen), "each once an epoch"

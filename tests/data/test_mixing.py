@@ -84,6 +84,7 @@ def test_members_come_with_their_rates_in_every_window(paths, rates):
                 assert within_sampling_error(counts[member], size, rate), (start, counts)
 
 
+@pytest.mark.integration
 def test_draws_are_of_the_rates_and_independent():
     draws, other = (
         next(input_pipeline._draws(Mixing(FILES, [RATES]), seed).batch(100_000).as_numpy_iterator())
@@ -97,6 +98,7 @@ def test_draws_are_of_the_rates_and_independent():
     assert within_sampling_error((draws == other).sum(), len(draws), sum(r**2 for r in RATES))
 
 
+@pytest.mark.integration
 def test_rates_that_change_lie_on_straight_lines_between_the_points():
     points, rows = (0.0, 100_000.0, 200_000.0), [(0.9, 0.1, 0.0), (0.1, 0.6, 0.3), (0.2, 0.2, 0.6)]
     changing = Mixing(FILES, rows, points)
@@ -127,6 +129,7 @@ def test_each_member_has_epochs_of_its_own(paths, monkeypatch):
     assert len({max(epoch for epoch, _, _ in found) for found in seen.values()}) > 1
 
 
+@pytest.mark.integration
 def test_members_have_different_orders(tmp_path):
     paths = [str(tmp_path / f"{member}") for member in range(2)]
     for member, path in enumerate(paths):
@@ -174,6 +177,7 @@ def test_a_restored_position_goes_on_exactly(paths, taken, tmp_path):
     assert digest(resumed, 120) == expected
 
 
+@pytest.mark.integration
 def test_rates_change_by_updates_and_are_restored(tmp_path):
     """The second member's sentences are longer: its examples take more of an update."""
     lengths, steps = (3, 13), 800
@@ -219,6 +223,7 @@ def test_batches_are_a_function_of_files_and_seed(paths):
     assert orders[0] == orders[1] != orders[2]
 
 
+@pytest.mark.integration
 def test_one_stream_is_the_plain_pipeline(paths):
     own = {"parts": 2, "seed": 3, "batch_shuffle_size": 8}
     plain = train_dataset(paths, SCHEME, ExampleReader(), **own)

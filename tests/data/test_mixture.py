@@ -353,6 +353,7 @@ def test_findings_name_the_member(folder, tmp_path):
     assert of_data(problem, str(tmp_path)) == [f"{FRENCH}, train: 1 inputs are odd"]
 
 
+@pytest.mark.integration
 def test_a_vocabulary_goes_on_from_that_of_a_smaller_mixture(tmp_path):
     fewer, more = tmp_path / "fewer", tmp_path / "more"
     old = generate(fewer, f"{GERMAN}+{FRENCH}")

@@ -109,12 +109,14 @@ def test_so_they_have_with_a_unigram_vocabulary(tmp_path):
     assert_same_texts_in_other_subwords(epoch(corpus, 0), epoch(corpus, 1))
 
 
+@pytest.mark.integration
 def test_an_example_is_the_same_in_any_batch(corpus, first_epoch):
     assert epoch(corpus, 0, seed=2) != first_epoch
     later = train(corpus, parts=4, epochs=np.array([2, 0], np.int64)).as_numpy_iterator()
     assert set(first_epoch.values()) <= set(rows(later))
 
 
+@pytest.mark.integration
 def test_length_counts_after_sampling(corpus, first_epoch):
     lengths = {texts: max(map(len, pair)) for texts, pair in first_epoch.items()}
     limit = sorted(lengths.values())[len(PAIRS) // 2]
@@ -124,6 +126,7 @@ def test_length_counts_after_sampling(corpus, first_epoch):
     assert epoch(corpus, 0, scheme=scheme).keys() == short
 
 
+@pytest.mark.integration
 def test_parts_share_one_large_batch(corpus):
     doubled = type(SCHEME)(SCHEME.boundaries, tuple(2 * n for n in SCHEME.batch_sizes), 0, 30)
     split = train(corpus, parts=2).as_numpy_iterator()
@@ -150,11 +153,13 @@ def test_restoring_continues_with_the_next_batch(corpus, tmp_path, changes):
     assert seen % len(PAIRS), "saved within an epoch"
 
 
+@pytest.mark.integration
 def test_the_model_sees_exchanged_sides(corpus):
     reversed_ = epoch(corpus, 0, reader=ExampleReader(reverse=True))
     assert reversed_.keys() == {(target, source) for source, target in PAIRS}
 
 
+@pytest.mark.integration
 def test_sides_that_are_copies_are_drawn_one_by_one(corpus):
     copied = epoch(corpus, 0, reader=ExampleReader(copy=True))
     assert copied.keys() == {(source, source) for source, _ in PAIRS}

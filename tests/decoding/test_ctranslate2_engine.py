@@ -102,6 +102,7 @@ def test_greedy_outputs_are_those_of_tensorflow(run, changes):
     assert found[LINES.index("")] == []
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("beam_size", [1, 2])
 @pytest.mark.parametrize("changes", ["", "min_length=4", "no_repeat_ngram_size=2"])
 def test_outputs_are_the_same_if_nobody_sees_their_scores(run, beam_size, changes):
@@ -153,6 +154,7 @@ def test_scores_are_those_of_tensorflow_for_the_same_outputs(request, kind, chan
         assert scores == sorted(scores, reverse=True)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("penalty", LENGTH_PENALTIES)
 def test_of_too_many_hypotheses_those_with_the_best_scores_are_returned(plain_run, penalty):
     """Up to seven have ended after a search's last step; CTranslate2 drops three by its penalty."""
@@ -224,6 +226,7 @@ def test_the_limit_of_a_source_is_its_own(run, beam_size):
     assert 0 < cut < sum(map(len, together)), "the limits must matter, and not to all"
 
 
+@pytest.mark.integration
 def test_what_the_model_never_outputs_does_not_come(run):
     ours, _ = decoders(run, "beam_size=8")
     outputs = [h.ids for beams in ours.decode(ours.text.encode(LINES)) for h in beams]
@@ -344,6 +347,7 @@ def test_the_command_loads_no_tensorflow_once_there_is_an_export(run, tmp_path):
     assert outputs[0].read_text().count("\n") == len(LINES)
 
 
+@pytest.mark.integration
 def test_a_run_is_not_resumed_by_another_engine(run, tmp_path):
     """The record of a killed run belongs to the engine and type that made it."""
     source, target = tmp_path / "in.txt", tmp_path / "out.txt"

@@ -50,6 +50,7 @@ def score(metric, outputs, references):
     return score_outputs(metric, list(map(Output, outputs)), references).values[metric]
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     "metric", ["bleu", "bleu_zh", "rouge_1", "rouge_l", "exact_match", "token_accuracy"]
 )

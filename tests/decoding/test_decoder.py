@@ -64,6 +64,7 @@ def test_a_text_that_may_not_be_split_keeps_its_line_breaks(monkeypatch):
     assert text.pieces(source, "text") == [[source]]
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("settings", [{"sampling_method": "random"}, {"beam_size": 1}, {}])
 def test_a_line_for_which_nothing_is_permitted_is_named(settings):
     decoder = copier(no_repeat_ngram_size=1, min_length=400, extra_length=400, **settings)
@@ -71,6 +72,7 @@ def test_a_line_for_which_nothing_is_permitted_is_named(settings):
         outputs(decoder, ["", "a"])
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("temperature", [1e-38, 1e-45, 1e-300])
 def test_the_lowest_temperatures_draw_the_likeliest(temperature):
     decoder = copier(sampling_method="random", sampling_temp=temperature, extra_length=3)
@@ -84,6 +86,7 @@ def test_a_prompt_that_is_longer_than_the_model_knows_is_named(caplog):
     assert message.startswith("line 9: the prompt has 5 subwords, more than max_input_size=4")
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("name", "hparams_set", "changes", "sources", "targets"),
     [
@@ -110,6 +113,7 @@ def test_lines_beyond_the_learned_positions_are_named(
     assert message.startswith(f"line 2 or its output has {size} subwords, but the model has learne")
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(("limits", "known"), [([9, 8, 0], 8), ([8, 9], 8), ([0, 0], 0)])
 def test_an_ensemble_has_learned_the_positions_that_each_model_has_learned(limits, known):
     small = registry.hparams("transformer_test").copy(hidden_size=8, num_hidden_layers=1)
@@ -118,6 +122,7 @@ def test_an_ensemble_has_learned_the_positions_that_each_model_has_learned(limit
     assert bytes_decoder(models).engine.learned_positions == known
 
 
+@pytest.mark.integration
 def test_positions_that_have_no_end_are_not_warned_of(caplog):
     outputs(copier(max_input_size=0, extra_length=0), ["a" * 60])
     assert not caplog.messages
@@ -130,6 +135,7 @@ def test_lines_without_text_do_not_reach_the_model():
     assert decoder.engine.models[0].batches == []
 
 
+@pytest.mark.integration
 def test_batches_hold_like_lengths_and_keep_their_budget():
     decoder = copier(beam_size=4, extra_length=0)
     random = np.random.default_rng(0)
@@ -271,6 +277,7 @@ def test_an_output_has_room_for_its_whole_prefix():
     assert best.output.text == "uvwxyz"
 
 
+@pytest.mark.integration
 def test_beam_search_and_greedy_give_scores_of_their_kind():
     text, step = "abc", -np.log1p(np.exp(10 - 20) + 256 * np.exp(-20))
     end = -np.log1p(257 * np.exp(-30))

@@ -34,6 +34,7 @@ def test_as_many_lines_come_out_as_went_in(decoder, lines):
     assert all(output == "" for output, is_blank in zip(found, blank, strict=True) if is_blank)
 
 
+@pytest.mark.integration
 def test_a_line_of_50_000_characters(decoder):
     (long, short) = outputs(decoder, ["x" * 50_000, "y"])
     assert (short,) == tuple(outputs(decoder, ["y"]))

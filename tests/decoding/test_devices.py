@@ -57,6 +57,7 @@ def test_two_devices_find_what_one_does_also_while_a_model_is_trained_on_them():
     assert results[0][1] != results[1][1]
 
 
+@pytest.mark.integration
 def test_every_device_has_work_and_computes_by_itself(model):
     replicas = Replicas([model], DEVICES, lambda models: models[0])
     barrier = tf.constant(0)
@@ -98,6 +99,7 @@ def test_the_first_batch_of_each_work_is_alone(model):
         assert max(seen) == (name, 2)
 
 
+@pytest.mark.integration
 def test_the_first_failure_ends_all(model):
     replicas = Replicas([model], DEVICES, lambda models: models[0])
     begun = []

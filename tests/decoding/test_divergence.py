@@ -75,6 +75,7 @@ def searching(request):
     return model, SEARCHES[request.param](model)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("bad", "bad_from", "whole_row"),
     [(math.nan, 0, True), (math.nan, 0, False), (math.nan, 2, True), (math.inf, 0, False)],
@@ -99,6 +100,7 @@ def test_nan_is_the_score_of_its_sentence_alone(searching, bad, bad_from, whole_
     assert not found.ids[BAD][np.isnan(found.scores[BAD])].any()
 
 
+@pytest.mark.integration
 def test_a_grammar_does_not_hide_nan():
     model = ByHand(np.ones([1, 1, 1, 1]))
     model.table = tf.fill([20, 1, 6, 6], math.nan)
@@ -139,6 +141,7 @@ def test_scoring_gives_nan_to_its_sentence_alone(models):
         np.testing.assert_array_equal(np.isnan(scores), [False, True, False])
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_the_checkpoint_whose_weight_is_bad_is_named(models, value):
     path = poisoned(models[1], value)

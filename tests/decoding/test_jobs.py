@@ -189,6 +189,7 @@ def test_another_task_starts_over(config, monkeypatch, caplog, changes, what):
     assert f"another {what}" in caplog.text
 
 
+@pytest.mark.integration
 def test_outputs_begin_with_their_prefixes(config, outputs, tmp_path):
     prefixes = [str(i % 10) * (i % 2) for i in range(len(LINES))]
     forced = run(config, prefix_file=write(tmp_path / "prefixes", prefixes))
@@ -198,6 +199,7 @@ def test_outputs_begin_with_their_prefixes(config, outputs, tmp_path):
     assert forced != outputs
 
 
+@pytest.mark.integration
 def test_standard_input_to_standard_output(config, outputs, monkeypatch, capsys):
     read, end = os.pipe()
     os.write(end, "".join(f"{line}\n" for line in LINES).encode())

@@ -41,6 +41,7 @@ def with_lines(config, path, texts):
     return dataclasses.replace(config, decode_from_file=str(path))
 
 
+@pytest.mark.integration
 def test_decodes_a_file_line_by_line(run, tmp_path):
     config = with_lines(run, tmp_path / "in", HOSTILE)
     jobs.run(dataclasses.replace(config, decode_to_file=str(tmp_path / "new/out")))
@@ -48,12 +49,14 @@ def test_decodes_a_file_line_by_line(run, tmp_path):
     assert lines == [*(one_line(text) for text in HOSTILE), ""]
 
 
+@pytest.mark.integration
 def test_names_its_output_as_t2t(run, tmp_path):
     jobs.run(with_lines(run, tmp_path / "in", ["a"]))
     name = "in.decoder_test_copy.transformer_test.decoder_test_bytes.beam4.alpha0.6.decodes"
     assert (tmp_path / name).read_text() == "a\n"
 
 
+@pytest.mark.integration
 def test_writes_all_beams_with_their_scores(run, tmp_path):
     search = "return_beams=true,write_beam_scores=true,beam_size=2"
     config = with_lines(run, tmp_path / "in", ["tab\there", ""])
@@ -66,6 +69,7 @@ def test_writes_all_beams_with_their_scores(run, tmp_path):
     assert second == ""
 
 
+@pytest.mark.integration
 def test_prints_bleu_against_a_reference(run, tmp_path, capsys):
     texts = ["one two three four", "five six seven eight"]
     config = with_lines(run, tmp_path / "in", texts)
@@ -85,6 +89,7 @@ def test_a_reference_of_another_length_is_refused_before_decoding(run, tmp_path)
     assert not out.exists()
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("flags", "texts"),
     [({}, 2), ({"eval_use_test_set": True}, 1), ({"dataset_split": "test"}, 1)],
@@ -106,6 +111,7 @@ def test_a_split_that_the_problem_lacks_is_refused(run):
         jobs.run(dataclasses.replace(run, dataset_split="unseen"))
 
 
+@pytest.mark.integration
 def test_decodes_what_is_typed(run, monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", io.StringIO("first\n\nsecond\nq\nnever\n"))
     jobs.run(dataclasses.replace(run, decode_interactive=True))

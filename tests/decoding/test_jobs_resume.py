@@ -143,6 +143,7 @@ def examples(decoder, paths, name, first):
     return sources, ROWS
 
 
+@pytest.mark.integration
 @settings(max_examples=25)
 @given(kills=st.lists(st.integers(0, 6), max_size=4), seed=st.integers(0, 999))
 def test_a_killed_run_does_only_the_batches_that_are_left(config, kills, seed):

@@ -28,6 +28,7 @@ def opened(run, checkpoint="", **form):
         return export.folder
 
 
+@pytest.mark.integration
 def test_it_is_made_once(run, monkeypatch):
     folder = opened(run)
     monkeypatch.setattr(TrainedModel, "load", None)
@@ -88,6 +89,7 @@ def test_those_used_last_are_kept(run):
     assert [path.exists() for path in made] == [False, True, False, True, True]
 
 
+@pytest.mark.integration
 def test_a_failure_leaves_nothing(run, monkeypatch):
     def fail(*args, **kwargs):
         raise KeyboardInterrupt
@@ -112,6 +114,7 @@ def test_a_second_process_waits_for_the_first(run):
     assert found
 
 
+@pytest.mark.integration
 def test_a_model_that_ctranslate2_lacks_is_refused_with_the_remedy(run):
     recurrent = dataclasses.replace(
         run, hparams=run.hparams.copy(attention_neighborhood=3).freeze()

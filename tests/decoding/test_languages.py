@@ -108,6 +108,7 @@ def test_the_given_token_adds_nothing_to_the_score_but_to_the_length(decoder):
             assert_close(hypothesis.details.log_probs, chosen, terms=terms)
 
 
+@pytest.mark.integration
 def test_given_outputs_are_scored_as_the_search_scores_them(decoder):
     sources = decoder.text.encode(TEXTS)
     best = [beams[0] for beams in decoder.decode(sources)]
@@ -122,6 +123,7 @@ def test_targets_are_encoded_without_their_language(decoder):
     assert decoder.text.encode_targets(TEXTS, "target") == [ids_of(text) for text in TEXTS]
 
 
+@pytest.mark.integration
 def test_languages_of_sources_do_not_depend_on_the_batch(silent):
     pairs = [Languages(s, t) for s in LANGUAGES for t in LANGUAGES]
     sources = [silent.text.encode([text], languages=pair)[0] for text in TEXTS for pair in pairs]
@@ -185,6 +187,7 @@ def test_a_second_line_in_an_unknown_language_fails_its_request_alone(naming):
     assert ">>frr<< at the start of the text names an unknown language" in refused.detail
 
 
+@pytest.mark.integration
 def test_a_prefix_follows_the_language(decoder):
     (source,) = decoder.text.encode(["w1 w2"])
     prefix = ids_of("w7 w7")
@@ -203,6 +206,7 @@ def test_other_searches_begin_with_the_language_too(run, changes):
             assert_close(hypothesis.score, hypothesis.details.log_probs.sum(), terms=terms)
 
 
+@pytest.mark.integration
 def test_the_shortest_output_is_counted_without_the_language(run):
     decoder = make_decoder(run, f"{INTO_ENGLISH},min_length=5,beam_size=8,return_beams=true")
     (beams,) = decoder.decode(decoder.text.encode(["w1 w2"]))
@@ -240,6 +244,7 @@ def test_flags_are_short_for_the_decode_hparams(run, silent, tmp_path):
         jobs.run(DecoderConfig(**{**given, "target_language": "German"}))
 
 
+@pytest.mark.integration
 def test_a_model_of_one_language_refuses_any(tmp_path):
     from support.small_runs import noisy_run
 
@@ -248,6 +253,7 @@ def test_a_model_of_one_language_refuses_any(tmp_path):
         make_decoder(run, "source_language=de")
 
 
+@pytest.mark.integration
 def test_records_keep_their_own(run, silent, tmp_path):
     class French(TranslateImported):
         base_name = "translate_imported"

@@ -63,6 +63,7 @@ def test_the_text_is_translated_without_its_markup(run):
     assert re.sub("</?b>", "", marked) == html.escape(plain, quote=False)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("engine", ENGINES)
 def test_each_of_n_best_has_the_markup(run, engine):
     found = _translator(run, engine)(_LINES, 2, markup=HTML)
@@ -106,6 +107,7 @@ def test_files_and_json(run, tmp_path, engine):
     assert texts == lines
 
 
+@pytest.mark.integration
 def test_a_killed_run_resumes_with_the_same_tags(run, tmp_path, monkeypatch):
     pytest.importorskip("ctranslate2")
     piecemeal = {"search": ",batch_size=1", "engine": CTRANSLATE2}  # it has no shapes to trace

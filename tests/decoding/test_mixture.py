@@ -58,6 +58,7 @@ def test_each_language_has_its_translation(translate, run):
     assert translate(mixed) == [found[c][0] for c in ("de", "en", "fr")]
 
 
+@pytest.mark.integration
 def test_without_a_language_and_with_a_wrong_one(translate, run):
     with pytest.raises(DataError, match=r"line 1: .* no default: set target_language .*de, en, fr"):
         translate(LINES)

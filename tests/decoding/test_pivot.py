@@ -105,6 +105,7 @@ def test_long_lines_are_split_in_both_steps(run):
 _TAGS = re.compile("<[^<>]*>")
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("engine", ENGINES)
 def test_tags_survive_both_steps(run, engine):
     translate = Translator(decoder_of(run, engine=engine))
@@ -139,6 +140,7 @@ def test_prefixes_are_those_of_the_second_step(run):
     assert plain[0].pivot == prefixed[0].pivot
 
 
+@pytest.mark.integration
 def test_sources_with_and_without_a_pivot_share_batches_and_do_not_mind(run):
     decoder = decoder_of(run, f"{SEARCH},source_language=fr,target_language=de")
     sources = [source for pivot in ("", "en") for source in decoder.text.encode(TEXTS, pivot=pivot)]
@@ -191,6 +193,7 @@ def test_lines_that_name_a_language_are_refused(naming):
             translate(["w1", text], target_language="de", pivot="en")
 
 
+@pytest.mark.integration
 def test_models_of_one_language_have_no_pivot(tmp_path):
     translate = Translator(Decoder.from_run(noisy_run(tmp_path / "run")))
     with pytest.raises(UsageError, match="pivot=en: the model has only one target language"):
@@ -320,6 +323,7 @@ def test_the_flag_needs_lines_to_translate(flags):
 # ---- the server
 
 
+@pytest.mark.integration
 def test_requests_name_theirs(run):
     decoder = decoder_of(run)
     translate = Translator(decoder)

@@ -11,6 +11,7 @@ from t2t_lite import registry
 from t2t_lite.decoding.scoring import total_score
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("batch", ["a", "b"])
 def test_scores_are_those_of_t2t_without_the_padding(golden, batch):
     folder = golden / "transformer" / "two_vocabs"

@@ -53,6 +53,7 @@ def test_the_model_reads_the_suggestions_and_nothing_else_changes(run, engine):
     assert list(translate.stream(iter(_LINES), terms=_TERMS)) == found
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("engine", ENGINES)
 def test_tokens_and_attention_are_those_of_the_source(run, engine):
     ((first, *_), *_) = _translator(run, engine)(_LINES, 2, terms=_TERMS)
@@ -94,6 +95,7 @@ def test_forbidden_words_need_a_search(run):
         translate(_LINES[0], forbid=words)
 
 
+@pytest.mark.integration
 def test_models_that_have_not_learned_it_are_refused(run, tmp_path):
     plain = t2t.open_run(noisy_run(tmp_path, hidden_size=16, num_hidden_layers=1).folder)
     translate = plain.translator(term_mode="soft")

@@ -73,6 +73,7 @@ def test_a_part_of_the_users_own_holds_for_n_best_and_streams_too(run):
     assert [one.tokens for (one,) in translate.stream(["a"], n_best=2)] == [["<EOS>"]]
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
@@ -162,6 +163,7 @@ def test_what_cannot_be_scored(run, sources, targets, error, message):
         run.translator().score(sources, targets)
 
 
+@pytest.mark.integration
 def test_a_language_model_scores_texts_alone():
     hparams = registry.hparams("transformer_test").copy(num_hidden_layers=1)
     model = registry.model("transformer")(hparams, 0, 258)

@@ -197,6 +197,7 @@ def test_a_teacher_of_the_other_direction_is_refused(config, tmp_path):
         job.run(config, SEARCH)
 
 
+@pytest.mark.integration
 def test_of_a_teachers_hypotheses_the_nearest_is_kept(config, teacher):
     shorter = [source[:-1] for source in SOURCES]  # what the copier likes second best
     write_lines(pathlib.Path(config.tmp_dir) / "targets.train.txt", shorter)

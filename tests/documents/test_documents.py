@@ -277,6 +277,7 @@ def decode(run, source, target, *flags):
     return ended.value.code
 
 
+@pytest.mark.integration
 def test_the_command_translates_messages_and_goes_on_after_a_kill(run, tmp_path, monkeypatch):
     pytest.importorskip("polib")
     source, target = tmp_path / "app.po", tmp_path / "de.po"
@@ -303,6 +304,7 @@ def test_the_command_translates_messages_and_goes_on_after_a_kill(run, tmp_path,
         assert checked.returncode == 0, checked.stderr
 
 
+@pytest.mark.integration
 def test_the_command_translates_a_page(run, tmp_path):
     source, target = tmp_path / "page.html", tmp_path / "de.html"
     source.write_text(PAGE)

@@ -147,6 +147,7 @@ def test_argos_translate_installs_a_package_and_translates(package, tmp_path):
     assert json.loads(done.stdout.splitlines()[-1]) == outputs
 
 
+@pytest.mark.integration
 def test_sentences_that_begin_without_a_space_are_warned_of(tmp_path, caplog):
     run = short_run(tmp_path, "translate_ende_argos_test")
     assert exported(run, tmp_path / "exports").suffix == ".argosmodel"
@@ -168,6 +169,7 @@ def write_words(folder: pathlib.Path) -> None:
         open_vocabularies.write_encoder(path, ["<pad>", "</s>", "<unk>", "a", "b"], 2)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("write_vocabulary", "message"),
     [

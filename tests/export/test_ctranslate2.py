@@ -390,6 +390,7 @@ def test_the_example_in_the_readme_prints_what_the_decoder_does(
     assert expected[0]
 
 
+@pytest.mark.integration
 def test_a_short_list_is_exported(run, tmp_path):
     """By the names of the pieces; CTranslate2 then chooses among them alone."""
     encoder, path = run.encoders["inputs"], str(tmp_path / "list.txt")
@@ -433,6 +434,7 @@ def test_unknown_words_are_those_of_the_model(name, tmp_path):
     assert len(set(expected)) > 1
 
 
+@pytest.mark.integration
 def test_nothing_is_written_if_the_checkpoint_is_missing(run, tmp_path):
     with pytest.raises(UserError, match=r"model\.ckpt-8"):
         exporter.export(run, str(run.folder / "model.ckpt-8"), str(tmp_path / "out"), "int8")

@@ -45,6 +45,7 @@ def test_white_space_around_a_line_is_dropped(texts):
     assert found == [text.strip().encode() for text in texts]
 
 
+@pytest.mark.integration
 @settings(deadline=None)
 @given(st.lists(BYTES, min_size=1))
 def test_bytes_that_are_no_text_are_replaced_as_in_python(texts):
@@ -56,6 +57,7 @@ def test_an_output_is_one_line():
     assert in_graph(one_line, ["a\nb\rc\td\u2028\0".encode()]) == ["a b c d\u2028\0".encode()]
 
 
+@pytest.mark.integration
 @settings(deadline=None)
 @given(st.lists(st.text()))
 @example(["", "\0", "日本語 😀"])

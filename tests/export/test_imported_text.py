@@ -33,6 +33,7 @@ def source(tmp_path_factory):
     return ImportedEncoder(path)
 
 
+@pytest.mark.integration
 def test_ids_and_texts_in_a_graph(source):
     encoder = source.in_language("deu")
     graph = graph_tokenizer(encoder)
@@ -90,6 +91,7 @@ def test_a_saved_model_translates_into_its_language(tmp_path):
     assert [text.decode() for text in found] == expected
 
 
+@pytest.mark.integration
 def test_a_saved_model_needs_a_language(tmp_path):
     run = imported_run(tmp_path / "run")
     with pytest.raises(DataError, match="set source_language and target_language"):

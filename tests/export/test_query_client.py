@@ -132,6 +132,7 @@ def test_an_empty_prompt_has_an_answer_too(server, prompt, ids):
     assert sent == [[ids]]
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("model", "message"),
     [
@@ -162,6 +163,7 @@ ODD_ANSWERS = [
 ]
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("outputs", ODD_ANSWERS, ids=json.dumps)
 def test_odd_answers_are_one_line(server, ask, outputs):
     server.models["m"] = lambda body: {"outputs": outputs}
@@ -171,6 +173,7 @@ def test_odd_answers_are_one_line(server, ask, outputs):
     assert error.count("\n") == 1
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("ids", [1, "a", ["a"], [None], [1.5]])
 def test_odd_ids_are_one_line(server, ask, ids):
     server.models["m"] = lambda body: {"outputs": {"outputs": [ids], "scores": [-1.0]}}

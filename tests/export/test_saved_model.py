@@ -142,6 +142,7 @@ class Echo:
         return Hypotheses(ids[:, None], tf.ones([tf.shape(inputs)[0], 1]))
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("takes_inputs", [True, False])
 def test_padding_may_be_anywhere(takes_inputs):
     model = Echo(takes_inputs)
@@ -166,6 +167,7 @@ class Counting(Echo):
         return Hypotheses(ids, scores * tf.cast(tf.shape(inputs)[0], tf.float32))
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(("size", "counts"), [(0, [5] * 5), (2, [2, 2, 2, 2, 1])])
 def test_a_batch_has_as_many_sentences_as_asked_for(size, counts):
     model = Counting()

@@ -44,6 +44,7 @@ def test_a_chunk_that_is_torn_while_it_is_used_is_an_error(tmp_path):
         assert not shard.path.exists()
 
 
+@pytest.mark.integration
 def test_no_torn_chunk_is_taken_for_a_sound_one(tmp_path):
     folder = chunks.ChunkFolder(encoder_of_bytes(), tmp_path, shards=3)
     chunk = chunks.Chunk(0, ["a", "b", "c", "d"], ["e", "f", "g", "h"])

@@ -97,6 +97,7 @@ def test_writes_the_same_bytes_as_ever(data, problem, seed, digest):
     assert found.hexdigest() == digest
 
 
+@pytest.mark.integration
 @pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("cls", [Small, Dealt])
 def test_bytes_do_not_depend_on_workers_or_chunks(data, monkeypatch, cls):

@@ -48,6 +48,7 @@ def test_chunks_of_a_stopped_run_are_not_encoded_again(data, encoded, caplog):
     assert_whole(data, Small(train=200))
 
 
+@pytest.mark.integration
 @pytest.mark.usefixtures("small_chunks")
 def test_torn_chunks_are_encoded_again(data, encoded):
     with pytest.raises(DataError, match="the next line is bad"):

@@ -94,6 +94,7 @@ class TestIntactData:
 
 
 class TestFaults:
+    @pytest.mark.integration
     @pytest.mark.parametrize(
         ("bad", "fault"),
         [

@@ -49,6 +49,7 @@ def test_layers_of_one_side_of_a_transformer(encoder, decoder, expected):
     assert (hparams.encoder_layers, hparams.decoder_layers) == expected
 
 
+@pytest.mark.integration
 def test_fields_of_the_model_are_those_that_no_training_changes():
     names = {
         name for known in registry.list_hparams() for name in registry.hparams(known).model_fields()

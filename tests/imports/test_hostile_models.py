@@ -68,6 +68,7 @@ def test_one_of_two_sentencepiece_models(marian, name):
     assert f"{name} is missing, which splits the text of the {name[:6]}" in refusal(marian)
 
 
+@pytest.mark.integration
 def test_pieces_without_a_sentencepiece_model(marian, tmp_path, caplog):
     for name in ("source.spm", "target.spm"):
         (marian / name).unlink()

@@ -53,6 +53,7 @@ def recorded(request, tmp_path_factory) -> Recorded:
     return Recorded(folder, tmp_path_factory.mktemp("imported") / folder.name)
 
 
+@pytest.mark.integration
 def test_logits(recorded):
     assert recorded.logits_differ_by() < 1e-4, recorded.folder
 

@@ -83,6 +83,7 @@ def test_log_probabilities_of_given_pairs(form):
         assert abs(own.sum() - sum(expected)) < 1e-3
 
 
+@pytest.mark.integration
 def test_greedy_outputs(form):
     run, recorded = form
     if "greedy" in recorded:

@@ -254,6 +254,7 @@ def test_old_releases_of_marian_approximate_gelu(tmp_path, version: str, activat
     assert marian.read(folder).hparams.ffn_activation == activation
 
 
+@pytest.mark.integration
 def test_languages_of_opus_mt(tmp_path, capsys):
     folder = marian_folder(tmp_path / "model")
     text = (folder / "vocab.yml").read_text(encoding="utf-8")

@@ -169,6 +169,7 @@ def test_texts_are_those_of_t2t(golden, tmp_path, config):
     assert len(set(texts)) > 3
 
 
+@pytest.mark.integration
 def test_the_250_variables_of_a_real_checkpoint_all_have_a_place(golden, tmp_path, capsys):
     recorded = json.loads((golden / "t2t_variable_names.json").read_text())["variables"]
     assert len(recorded) == 250
@@ -197,6 +198,7 @@ def test_the_250_variables_of_a_real_checkpoint_all_have_a_place(golden, tmp_pat
 # ---- without T2T's numbers
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     "changes",
     [
@@ -249,6 +251,7 @@ def test_names_are_those_of_t2t():
     assert not any("layer_prepostprocess" in name for name in names)
 
 
+@pytest.mark.integration
 def test_shards_are_joined_by_their_numbers(t2t):
     folder, model = t2t
     arrays = t2t_files.t2t_arrays(model, shards=12)

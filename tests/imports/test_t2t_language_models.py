@@ -85,6 +85,7 @@ def test_logits_are_those_of_t2ts_arithmetic(t2t, capsys):
     assert_close(model(features(targets)), wanted, log_prob_terms(model, targets.shape[1]))
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("t2t", ["pre_norm", "attention_lm"], indirect=True)
 def test_hparams_json_takes_the_place_of_all_flags(t2t):
     folder, name, hparams, arrays = t2t

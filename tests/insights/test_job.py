@@ -48,6 +48,7 @@ def test_the_target_is_the_decoders_output_unless_one_is_given(decoder):
     assert not np.array_equal(views[1].rows, given[1].rows)
 
 
+@pytest.mark.integration
 def test_the_links_of_words_are_those_of_the_decoder(run, decoder):
     text, given = "two cats sleep", "zwei Katzen schlafen fest"
     for target in ("", given):
@@ -66,6 +67,7 @@ def test_the_links_of_words_are_those_of_the_decoder(run, decoder):
         assert {*weights.ravel().tolist()} <= {0.0, 1.0}
 
 
+@pytest.mark.integration
 def test_tokens_of_languages_have_their_place(tmp_path):
     run = imported_run(tmp_path / "run", default="de")
     decoder = Decoder.from_run(run, hparams=DecodeHParams(extra_length=4, target_language="en"))
@@ -88,6 +90,7 @@ def test_texts_without_a_picture(decoder, text, error, message):
         look(decoder, text, "target")
 
 
+@pytest.mark.integration
 def test_the_longest_text_that_the_model_reads_has_a_picture(decoder):
     encoder, *_ = look(decoder, "x" * 39, "target")[0]
     assert len(encoder.rows) == 40
@@ -109,6 +112,7 @@ def test_numbers_of_heads():
 command = functools.partial(exit_code, t2t_insights.main)
 
 
+@pytest.mark.integration
 def test_the_page_is_written_into_the_run_folder(run, capsys):
     flags = ("--target=Katze", "--checkpoint_path=7")
     assert command(f"--output_dir={run.folder}", "--text=a cat", *flags) == 0

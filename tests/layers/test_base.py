@@ -124,6 +124,7 @@ WITHOUT_CALL = {
 }
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("name", [*LAYERS, *WITHOUT_CALL])
 def test_a_config_makes_the_same_layer_again(name):
     make = LAYERS[name][0] if name in LAYERS else WITHOUT_CALL[name]

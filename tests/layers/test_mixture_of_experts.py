@@ -217,6 +217,7 @@ def test_experts_start_as_a_feed_forward_layer_does():
     assert not ops.convert_to_numpy(layer.gating.w_gate).any()
 
 
+@pytest.mark.integration
 def test_it_works_in_a_keras_model():
     """With Keras's own mask and losses."""
     ids = keras.Input((None,), dtype="int32")

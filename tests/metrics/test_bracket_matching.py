@@ -151,6 +151,7 @@ def test_symbols_that_close_what_is_not_open_take_linear_time():
     assert time.thread_time() - start < 5
 
 
+@pytest.mark.integration
 def test_phrases_of_a_deep_tree_take_linear_time():
     tree = trees.parse_tree("(S (x a) " * 20_000 + ")" * 20_000)
     start = time.thread_time()

@@ -101,6 +101,7 @@ def test_a_mean_with_what_is_not_finite_is_not(bad):
     assert not math.isfinite(found["loss"])
 
 
+@pytest.mark.integration
 @given(st.sampled_from(["de", "en_de", "a_b"]), st.from_regex(r"[a-z]+(_[a-z]+)*", fullmatch=True))
 def test_fields_tell_names_and_labels(label, name):
     some = ["de", "en_de", "a_b"]

@@ -42,6 +42,7 @@ class TestWithPackage:
     def score(self, name, *outputs):
         return score_outputs(name, [Output(text) for text in outputs], ["x"] * len(outputs))
 
+    @pytest.mark.integration
     @pytest.mark.parametrize("candidates", ["de", "de+en+fr", "deu_Latn"])
     def test_share_and_counts(self, candidates):
         name = f"wrong_language:{candidates}"
@@ -56,6 +57,7 @@ class TestWithPackage:
         assert counts.endswith("): en 2, fr 1")
         assert found.statistics == [(False, 1)] * 3 + [(True, 1)] * 3
 
+    @pytest.mark.integration
     def test_without_an_argument_the_language_is_that_of_the_problem(self):
         outputs = [*map(Output, [*GERMAN, FRENCH])]
         found = score_outputs("wrong_language", outputs, ["x"] * 4, language="deu")
@@ -66,6 +68,7 @@ class TestWithPackage:
         with pytest.raises(UsageError, match="name it, wrong_language:de"):
             self.score("wrong_language", *GERMAN)
 
+    @pytest.mark.integration
     def test_an_unknown_language_is_named_before_there_are_outputs(self):
         check_metrics(["bleu", "wrong_language"], "deu")
         check_metrics(["wrong_language:de"], "")
@@ -79,6 +82,7 @@ class TestWithPackage:
         assert found.values["wrong_language:de"] == 0
         assert len(found.report.splitlines()) == 2
 
+    @pytest.mark.integration
     def test_what_tells_no_language_is_not_wrong(self):
         for name in ("wrong_language:de", "wrong_language:de+en"):
             found = self.score(name, "", " ", "42", "OK", "...", "😀", "x", "LibreOffice 7.3")
@@ -92,6 +96,7 @@ class TestWithPackage:
     def test_lower_is_better(self):
         assert registry.metric("wrong_language:de").lower_is_better
 
+    @pytest.mark.integration
     @pytest.mark.parametrize(
         ("argument", "message"),
         [

@@ -77,6 +77,7 @@ def test_targets_beyond_the_unfolding_see_zeros():
     assert_close(logits, wanted, terms_of(model, 6))
 
 
+@pytest.mark.integration
 def test_the_sizes_of_the_paper_set():
     """No count is published; 30 blocks in each stack have 269 million parameters.
 

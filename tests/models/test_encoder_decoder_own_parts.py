@@ -63,6 +63,7 @@ def make_transformer():
     return TransformerWithOwnEncoder("transformer_base", 13, 13, **SMALL)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("make", [make_own, make_transformer])
 def test_they_are_saved_and_loaded(make, tmp_path):
     model = make()

@@ -132,6 +132,7 @@ def test_a_standalone_encoder(tmp_path):
     assert encoder.compute_mask(INPUTS).numpy().tolist() == (INPUTS != 0).tolist()
 
 
+@pytest.mark.integration
 def test_layers_in_the_users_model(tmp_path):
     inputs = ids()
     x = Embedding(13, 8)(inputs)
@@ -147,6 +148,7 @@ def test_layers_in_the_users_model(tmp_path):
     )
 
 
+@pytest.mark.integration
 def test_layers_of_a_model_in_another(model, tmp_path):
     """Their one seed generator does not bind them together."""
     inputs = ids()

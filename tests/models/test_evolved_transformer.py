@@ -33,6 +33,7 @@ def test_published_sets_have_the_published_parameters(hparams_set, published):
     assert model.count_params() == pytest.approx(published, rel=0.01)
 
 
+@pytest.mark.integration
 def test_the_first_self_attention_has_up_to_16_heads():
     for heads, wide in ((2, 4), (8, 16), (16, 16)):
         layer = make_model("evolved", num_heads=heads, num_hidden_layers=1).decoder.stack[0]
@@ -53,6 +54,7 @@ def test_an_encoder_layer_sees_as_far_as_its_convolutions():
     assert np.flatnonzero(np.abs(one - other).max(axis=(0, 2))).tolist() == [*range(2, 13)]
 
 
+@pytest.mark.integration
 def test_post_norm_works_too(features):
     """T2T's layers take the Transformer's sequences of steps."""
     post_norm = {"layer_preprocess_sequence": "none", "layer_postprocess_sequence": "dan"}

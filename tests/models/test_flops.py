@@ -57,6 +57,7 @@ def test_distances_double_the_products_of_pairs(transformer):
     )
 
 
+@pytest.mark.integration
 def test_the_profiler_counts_the_same_products(transformer):
     batch = features(3)
     signature = {name: tf.TensorSpec(ids.shape, ids.dtype) for name, ids in batch.items()}

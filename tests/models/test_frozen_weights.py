@@ -22,6 +22,7 @@ def shapes(weights) -> list[tuple[int, ...]]:
     return [tuple(weight.shape) for weight in weights]
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_weight_is_in_one_part(kind):
     model = model_of(kind)
@@ -32,6 +33,7 @@ def test_each_weight_is_in_one_part(kind):
     assert all(parts[part] for part in ("embeddings", "encoder"))
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("kind", ["pre_norm", "bahdanau"])
 @pytest.mark.parametrize("part", ["embeddings", "encoder", "decoder"])
 def test_a_frozen_part_is_all_that_is_not_learned(kind, part):
@@ -42,6 +44,7 @@ def test_a_frozen_part_is_all_that_is_not_learned(kind, part):
     assert learned(model) == {id(weight) for weight in model.weights} - frozen
 
 
+@pytest.mark.integration
 def test_a_summary_names_the_parts_that_are_trained_and_frozen_with_their_sizes():
     model = make_untrained("post_norm", **{SEPARATE: False}, frozen="encoder+output")
     size = {part: sum(w.numpy().size for w in ws) for part, ws in parts_of(model).items()}
@@ -57,6 +60,7 @@ def test_a_summary_names_the_parts_that_are_trained_and_frozen_with_their_sizes(
     assert frozen_summary(make_untrained("post_norm")) == ""
 
 
+@pytest.mark.integration
 def test_a_matrix_that_encoder_decoder_and_softmax_share_is_frozen_by_embeddings_alone():
     shared = make_untrained("post_norm", frozen="encoder+decoder")
     assert shapes(shared.trainable_weights) == [(13, 16)]
@@ -100,6 +104,7 @@ def test_an_unknown_part_is_refused_before_there_is_a_model():
         registry.hparams("transformer_test").override("frozen=encoders")
 
 
+@pytest.mark.integration
 def test_a_configuration_keeps_what_is_frozen_and_what_no_longer_is():
     model = make_untrained("post_norm", frozen="encoder")
     config = json.loads(json.dumps(model.get_config()))
@@ -112,6 +117,7 @@ def test_a_configuration_keeps_what_is_frozen_and_what_no_longer_is():
     assert len(again.trainable_weights) == len(again.weights)
 
 
+@pytest.mark.integration
 def test_frozen_weights_count_in_sizes_and_operations():
     whole, frozen = make_untrained("post_norm"), make_untrained("post_norm", frozen="encoder")
     assert frozen.forward_flops() == whole.forward_flops()

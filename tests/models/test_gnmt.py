@@ -7,10 +7,12 @@ from keras import ops
 from support.model_kinds import assert_steps_are_the_whole, make_model, without_values
 
 
+@pytest.mark.integration
 def test_size_is_that_of_mlperf():
     assert without_values("gnmt", "gnmt_mlperf", 32320, 32320).count_params() == 160_671_297
 
 
+@pytest.mark.integration
 def test_size_is_that_of_the_paper():
     """278 million in Shazeer et al. 2017, table 2, for an unknown vocabulary of about 32,000.
 
@@ -41,6 +43,7 @@ def test_the_context_of_the_step_before(kind, input_feeding, features):
     assert (context_seen(model, features, 1) > 1e-2) == (kind == "gnmt" or input_feeding)
 
 
+@pytest.mark.integration
 def test_without_feeding_a_step_is_that_of_the_sequence(features):
     """The first layer then reads whole sequences, and attends in one product."""
     model = make_model("gnmt_v2", input_feeding=False, pass_hidden_state=False, start_id=3)

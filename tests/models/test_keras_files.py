@@ -85,6 +85,7 @@ def test_a_truncated_file_is_refused(path, saved, part):
     assert "copy it again, or save the model again" in _refusal(path, DataError)
 
 
+@pytest.mark.integration
 def test_changing_any_byte_leaves_the_weights_the_same(path, saved):
     contents, weights = saved
     read = 0

@@ -98,6 +98,7 @@ def test_attention_is_chosen_by_name():
     assert isinstance(make_model("luong").decoder.attention, MultiplicativeAttention)
 
 
+@pytest.mark.integration
 def test_dropout_reaches_what_the_decoder_feeds_itself(features, monkeypatch):
     """Without dropout in the encoder, and with targets that embed as zero, that alone is left."""
     features = {**features, "targets": np.zeros((3, 2), np.int32)}

@@ -16,6 +16,7 @@ def model():
     return published()
 
 
+@pytest.mark.integration
 def test_operations_are_those_of_the_paper(model):
     """85 million multiplications a step (table 2), of the encoder, the decoder and the softmax.
 
@@ -27,6 +28,7 @@ def test_operations_are_those_of_the_paper(model):
     assert (flops.source + flops.target) / 2 == pytest.approx(85e6, rel=0.01)
 
 
+@pytest.mark.integration
 def test_2048_experts_have_8_7_billion_parameters(model):
     """Table 2: 2 × 2,048 × 2.1 million of experts, 51.4 of LSTMs, 32.8 of embeddings and softmax.
 

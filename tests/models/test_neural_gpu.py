@@ -119,6 +119,7 @@ def test_operations_by_hand():
     assert float(model.forward_flops().forward(features)) == 2 * (encoder + decoder + t * d * vocab)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("beams", [1, 2])
 def test_outputs_of_a_known_length(features, beams):
     hparams = DecodeHParams(beam_size=beams, extra_length=0, force_decode_length=True)

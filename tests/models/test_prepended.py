@@ -55,6 +55,7 @@ def test_sources_and_targets_are_joined_without_gaps():
         assert not row[start + len(target) :].any()
 
 
+@pytest.mark.integration
 def test_a_call_gives_what_the_decoder_predicts_after_the_separator(model):
     """Sentence by sentence, so that no row has padding: the batch plays no part either."""
     logits = ops.convert_to_numpy(model({"inputs": INPUTS, "targets": TARGETS}))
@@ -109,6 +110,7 @@ def test_scores_of_a_search_are_those_of_its_outputs(model, beam_size: int):
         assert np.array_equal(whole[:, : one.ids.shape[2]], one.ids[0])
 
 
+@pytest.mark.integration
 def test_it_is_saved_and_loaded(model, tmp_path):
     model.save(tmp_path / "model.keras")
     again = keras.saving.load_model(tmp_path / "model.keras")

@@ -40,6 +40,7 @@ def test_ids_of_any_dtype(model, features):
             np.testing.assert_array_equal(logits(dtype, training), wanted)
 
 
+@pytest.mark.integration
 def test_inputs_without_a_dtype(model, features):
     """`keras.Input` is of floats by default."""
     ids = {name: keras.Input((None,), name=name) for name in features}
@@ -79,6 +80,7 @@ def test_fit_and_evaluate_on_two_replicas(dropouts, features, kind):
 # ---- shapes, exports and adaptation
 
 
+@pytest.mark.integration
 def test_the_shape_of_the_output_is_known(model, features):
     shapes = {name: ids.shape for name, ids in features.items()}
     assert model.compute_output_shape(shapes) == model(features).shape
@@ -162,6 +164,7 @@ def test_low_rank_adaptation_of_every_projection(features, tmp_path, kind):
     assert_close(numpy_of(loaded(features)), adapted, terms_of(model, LENGTH))
 
 
+@pytest.mark.integration
 def test_a_pickled_model_is_the_model(model, features):
     loaded = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(numpy_of(loaded(features)), numpy_of(model(features)))

@@ -60,6 +60,7 @@ def test_base_model_has_the_parameters_of_the_paper():
     assert pre_norm.count_params() == model.count_params() + 2 * norm  # one at each stack's end
 
 
+@pytest.mark.integration
 def test_keys_and_values_have_their_own_sizes(features):
     """d_k and d_v need not be hidden_size / num_heads (paper, table 3, rows B)."""
     model = make_model("post_norm", attention_key_channels=6, attention_value_channels=20)

@@ -48,6 +48,7 @@ def test_first_the_classes_then_eos(model, features):
     assert (np.delete(logits[:, 1:], 1, axis=-1) == EXCLUDED).all()
 
 
+@pytest.mark.integration
 def test_outputs_are_the_classes_with_their_probabilities(model, features):
     """There are no more of them, however wide the beam; a limit of two symbols is enough."""
     search = BeamSearch(model, 8, NO_PENALTY, stop_early=False)
@@ -63,6 +64,7 @@ def test_outputs_are_the_classes_with_their_probabilities(model, features):
         assert not row[CLASSES:].any()
 
 
+@pytest.mark.integration
 def test_impossible_demands_of_a_search_give_no_output_but_no_nan(model, features):
     ids, scores = BeamSearch(model, 2, NO_PENALTY, constraints=[MinLength(3)])(
         features["inputs"], [5, 5, 5]

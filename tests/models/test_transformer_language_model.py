@@ -60,6 +60,7 @@ def test_logits_are_those_of_a_forward_pass_in_numpy(model):
     assert_close(logits_of(model), wanted, terms_of(model, 6))
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("name", "vocabulary", "millions"),
     [("attention_lm_small", 32_000, 45), ("transformer_lm_tpu_0", 8_000, 92)],
@@ -182,6 +183,7 @@ def test_there_is_no_encoder_and_no_attention_to_a_source(model):
     assert not [v for v in model.variables if "target_space" in v.path]
 
 
+@pytest.mark.integration
 def test_other_models_need_a_source():
     for name in registry.list_models():
         cls = registry.model(name)

@@ -126,6 +126,7 @@ def test_without_padding_the_others_share_its_probability():
     assert (logits[..., 1:] == logits_of(make_model())[..., 1:]).all()
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_loss_without_padding_leaves_its_id_out(smoothing):
     model = make_model(softmax_padding=False)

@@ -33,6 +33,7 @@ def test_steps_compute_what_the_whole_does(features, changes):
     assert_steps_are_the_whole(model, features)
 
 
+@pytest.mark.integration
 def test_two_layers_of_neighbourhood_3_see_two_positions_away():
     model = make_model("pre_norm", attention_neighborhood=3)
     inputs = np.array([[5, 9, 2, 12, 7, 3, 8, 1]], np.int32)
@@ -43,6 +44,7 @@ def test_two_layers_of_neighbourhood_3_see_two_positions_away():
     assert differs.tolist() == [True] * 3 + [False] * 5
 
 
+@pytest.mark.integration
 def test_padding_does_not_reach_real_positions():
     model = make_model("pre_norm", attention_neighborhood=3)
     inputs = np.array([[5, 9, 2, 1]], np.int32)
@@ -51,6 +53,7 @@ def test_padding_does_not_reach_real_positions():
     assert_close(together[:4], alone, terms_of(model, 9))
 
 
+@pytest.mark.integration
 def test_experts_count_as_many_operations_as_a_feed_forward_layer():
     """A token's two experts have half of the filter's 24 features each; its gates are small."""
     dense = make_model("pre_norm").forward_flops()

@@ -180,6 +180,7 @@ def test_accumulated_outputs_are_something_else(features):
     assert np.abs(basic - accumulated).max() > 1e-2
 
 
+@pytest.mark.integration
 def test_the_attention_of_the_last_step_counts(features):
     model = model_of("universal")
     seen = []

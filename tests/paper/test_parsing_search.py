@@ -220,6 +220,7 @@ def test_the_published_f1_is_that_of_the_problems_data():
     assert table4.published_parser("parsing_treebank_sample").f1 == 91.3
 
 
+@pytest.mark.integration
 def test_a_command_gives_what_it_prints_or_its_failure():
     printed = experiment_queue.run_command("t2t-eval", ["--help"], "cell", capture=True)
     assert printed.startswith("t2t-eval: ")

@@ -63,6 +63,7 @@ def test_each_set_is_one_of_the_models(system):
     assert system in [row.name for row in TABLE_2]
 
 
+@pytest.mark.integration
 def test_a_system_of_longer_tokens_is_counted_on_the_same_text(monkeypatch):
     """Characters: five for each subword, and a number of operations linear in both lengths."""
     flops = ForwardFlops(source=3.0, target=4.0)
@@ -86,6 +87,7 @@ def test_other_systems_have_no_computed_cost_of_training():
     ]
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("row", ["aop1", "aop2"])
 def test_attention_over_parameters_costs_what_the_feed_forward_layer_does(row):
     """As the paper says of the theoretical amount of computation."""

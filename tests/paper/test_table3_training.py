@@ -136,6 +136,7 @@ def trainings(monkeypatch):
     return done, killed
 
 
+@pytest.mark.integration
 def test_a_killed_queue_resumes_at_the_next_unfinished_cell(trainings, tmp_path):
     done, killed = trainings
     killed.add("base-seed2")
@@ -183,6 +184,7 @@ def test_a_problem_without_bleu_is_refused(tmp_path):
         train(["base"], 1, settings, Folders("data", str(tmp_path)))
 
 
+@pytest.mark.integration
 def test_a_failed_training_is_named(tmp_path):
     with pytest.raises(UserError, match="base-seed1: t2t-trainer ended with code 2"):
         table3_training._train_one(Cell("base", 1), ["--no_such_flag"], tmp_path)

@@ -150,6 +150,7 @@ def test_data_without_an_example_of_use_is_refused(data_dir):
         dry_run(config(data_dir, hparams="max_length=100,min_length=99"))
 
 
+@pytest.mark.integration
 def test_a_batch_that_does_not_fit_is_refused(data_dir, monkeypatch):
     def measure(request: probe.Request, timeout: float) -> probe.Cost:
         raise probe.DoesNotFitError("out of memory")
@@ -159,6 +160,7 @@ def test_a_batch_that_does_not_fit_is_refused(data_dir, monkeypatch):
         dry_run(config(data_dir))
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("changes", "splits"),
     [

@@ -52,6 +52,7 @@ def test_words_of_equal_counts_are_listed_in_order(tmp_path):
     assert words[2:] == ["<unk>", "mole", "ant", "bee", "zebra"]
 
 
+@pytest.mark.integration
 def test_an_inspection_asks_for_no_inputs(ptb):
     data = str(ptb / "data")
     problem = registry.problem("languagemodel_ptb10k")

@@ -45,6 +45,7 @@ def test_generates_the_same_again(language, edition):
     assert first == second
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(("language", "edition"), SETS)
 def test_splits_are_disjoint_and_of_full_size(language, edition):
     corpus = locale.corpus(language, edition)

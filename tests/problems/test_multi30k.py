@@ -35,6 +35,7 @@ def test_pairs_are_those_of_the_raw_files(shared_data, name, language):
         assert samples[-1]["targets"] == targets[count - 1].strip()
 
 
+@pytest.mark.integration
 def test_generates_encoded_files(shared_data, tmp_path):
     problem = SmallVocabulary()
     generate_data(problem, str(tmp_path), str(shared_data))

@@ -339,6 +339,7 @@ def test_crafts_training_trees_may_be_added_to_the_sample(shared_data):
         assert added == samples("parsing_treebank_sample", shared_data, split)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("kept", [0, 20, 50_000, 150_000])
 def test_a_cut_archive_is_named(shared_data, tmp_path, kept):
     name = "craft-treebank-penn-dev.tgz"

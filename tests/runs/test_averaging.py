@@ -20,6 +20,7 @@ def run(tmp_path):
     return made
 
 
+@pytest.mark.integration
 def test_an_average_is_the_mean_and_the_newest_is_found_by_its_time(run):
     paths = averaging.newest_checkpoints(run.folder, 3)
     last = averaging.average(run, paths)
@@ -37,6 +38,7 @@ def test_an_average_is_the_mean_and_the_newest_is_found_by_its_time(run):
         assert named_checkpoint("averaged", str(run.folder)) == newest
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("minutes", "steps"), [(0, [20, 30]), (9, [20, 30]), (18, [10, 30]), (6, None), (50, None)]
 )

@@ -7,6 +7,7 @@ from t2t_lite.errors import UserError
 from t2t_lite.runs.checkpoint_names import checkpoint_of_run
 
 
+@pytest.mark.integration
 def test_a_run_folder_is_its_newest_and_a_name_behind_it_is_in_it(tmp_path):
     opened = make_run(tmp_path / "run")
     model = opened.build_model()

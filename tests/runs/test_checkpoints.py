@@ -107,6 +107,7 @@ def flip(path: pathlib.Path, position: int | None = None) -> None:
     path.write_bytes(content)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("devices", [0, 2])
 def test_a_snapshot_does_not_change_while_training_continues(tmp_path, monkeypatch, devices):
     strategy = strategy_over(devices) if devices else None
@@ -153,6 +154,7 @@ def test_the_files_are_those_of_tensorflow(tmp_path):
     }
 
 
+@pytest.mark.integration
 def test_a_checkpoint_by_tensorflows_manager_is_restored(tmp_path):
     run = Training(tmp_path)
     manager = tensorflows_manager(run)
@@ -230,6 +232,7 @@ def test_damage_anywhere_is_noticed_or_does_no_harm(tmp_path):
     assert 2 in restored
 
 
+@pytest.mark.integration
 def test_if_none_can_be_read_all_are_named(tmp_path):
     Training(tmp_path).save_at(2, 4)
     for step in (2, 4):
@@ -244,6 +247,7 @@ def test_another_models_checkpoint_is_an_error(tmp_path):
         Training(tmp_path, units=5).restore()
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("content", [None, "", 'model_checkpoint_path: "model.ck', "\0\0\0\0"])
 def test_a_torn_list_of_checkpoints_does_no_harm(tmp_path, content):
     states = Training(tmp_path).save_at(2, 4)
@@ -275,6 +279,7 @@ def test_a_clock_set_back_changes_nothing(tmp_path, monkeypatch):
     assert Training(tmp_path).restore() == 4
 
 
+@pytest.mark.integration
 def test_a_checkpoint_after_the_restored_step_replaces_no_other(tmp_path):
     Training(tmp_path).save_at(10, 20)
     cut_in_half(tmp_path / f"model.ckpt-20{DATA}")
@@ -285,6 +290,7 @@ def test_a_checkpoint_after_the_restored_step_replaces_no_other(tmp_path):
     assert Training(tmp_path).restore() == 15
 
 
+@pytest.mark.integration
 def test_a_full_disk_leaves_the_last_good_checkpoint(tmp_path):
     run = Training(tmp_path)
     run.save_at(2)

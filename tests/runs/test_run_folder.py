@@ -30,6 +30,7 @@ def saved_checkpoint(run, step=7) -> keras.Model:
     return model
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(("model", "hparams_set"), MODELS)
 def test_a_checkpoint_restores_every_weight_of_a_fresh_model(tmp_path, model, hparams_set):
     run = make_run(tmp_path, model, hparams_set, "num_hidden_layers=2,hidden_size=8")
@@ -98,6 +99,7 @@ def test_another_vocabulary_is_refused(tmp_path):
         run_folder.create_run(flags, hparams, str(data))
 
 
+@pytest.mark.integration
 def test_a_checkpoint_of_another_size_is_refused(tmp_path):
     saved_checkpoint(make_run(tmp_path))
     opened = run_folder.RunFolder.open(str(tmp_path))
@@ -126,6 +128,7 @@ def test_missing_pieces_are_named(tmp_path):
         run_folder.RunFolder.open(str(tmp_path))
 
 
+@pytest.mark.integration
 def test_moving_averages_are_restored_where_training_kept_them(tmp_path):
     run = make_run(tmp_path, overrides=f"{SMALL},ema_decay=0.9")
     model = run.build_model()

@@ -171,6 +171,7 @@ def test_stops_after_so_many_updates_without_a_gain(tmp_path, losses, stops):
     assert choice.stopped == stops
 
 
+@pytest.mark.integration
 @given(CURVES, st.integers(1, 30))
 def test_a_rising_curve_continues_and_a_flat_one_stops(curve, steps):
     rising = {step: float(step) for step in curve}

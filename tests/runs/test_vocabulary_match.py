@@ -157,6 +157,7 @@ def test_the_mean_is_that_of_the_rows_along_the_axis_of_the_ids():
 SMALL = "num_hidden_layers=1,hidden_size=8,softmax_bias=true"
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("is_shared", [True, False])
 def test_embeddings_softmax_and_bias_start_from_means(tmp_path, monkeypatch, is_shared):
     theirs = trained(tmp_path)
@@ -190,6 +191,7 @@ def _run(folder, monkeypatch, encoder, is_shared=True):
     return run, model
 
 
+@pytest.mark.integration
 def test_a_model_is_trained_further_with_more_pieces_but_not_with_fewer(tmp_path, monkeypatch):
     path = tmp_path / "words"
     encoders = []

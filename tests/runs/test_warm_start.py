@@ -49,6 +49,7 @@ def features():
     return {"inputs": ids, "targets": ids}
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("by_folder", [True, False])
 def test_the_same_model_gives_the_same_logits_to_the_bit(other, by_folder, caplog):
     caplog.set_level(logging.INFO)
@@ -62,6 +63,7 @@ def test_the_same_model_gives_the_same_logits_to_the_bit(other, by_folder, caplo
     assert not warnings_of(caplog)
 
 
+@pytest.mark.integration
 def test_on_two_devices_both_get_the_weights(other):
     run, trained, checkpoint = other
     with strategy_over(2).scope() as strategy:
@@ -149,6 +151,7 @@ def test_rows_of_words_that_both_vocabularies_have_are_copied(tmp_path, other_of
     )
 
 
+@pytest.mark.integration
 def test_a_matrix_of_both_sides_takes_rows_on_which_they_agree(tmp_path, other_of, caplog):
     theirs = encoder_of(tmp_path, *WORDS[:6])
     run, trained, checkpoint = other_of(theirs)
@@ -260,6 +263,7 @@ def transformer(run, layers=1):
     return registry.model("transformer")(hparams, vocabulary, vocabulary)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(("layers", "message"), [(2, "are missing there"), (1, "")])
 def test_what_is_missing_is_listed(other, caplog, layers, message):
     run, _, checkpoint = other
@@ -276,6 +280,7 @@ def test_weights_that_the_model_lacks_are_listed(tmp_path, caplog):
     assert "exist there, but not in this model: encoder/stack/layer_1/" in caplog.text
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("source", "message"),
     [
@@ -293,6 +298,7 @@ def test_a_wrong_source_is_named(other, tmp_path, source, message):
         warm_start(other[0].build_model(), str(tmp_path / source))
 
 
+@pytest.mark.integration
 def test_nothing_in_common_is_an_error(other):
     hparams = registry.hparams("lstm_bahdanau_attention").override("hidden_size=4").freeze()
     model = registry.model("lstm_seq2seq_attention")(hparams, 20, 20)

@@ -22,6 +22,7 @@ def model():
     return ByHand(table)
 
 
+@pytest.mark.integration
 def test_all_outputs_that_are_written_are_searched_to_their_end(model):
     """The best one is final after the first step."""
     settings = DecodeHParams().override("beam_size=2,alpha=0,return_beams=true")
@@ -30,6 +31,7 @@ def test_all_outputs_that_are_written_are_searched_to_their_end(model):
     assert_close(scores, np.log([[0.6, 0.4]]), 2 * 3)
 
 
+@pytest.mark.integration
 def test_a_search_for_the_best_stops_when_it_is_final(model):
     settings = DecodeHParams().override("beam_size=2,alpha=0")
     ids, scores = make_search(model, {}, settings)(np.array([[1]]), [2])

@@ -105,6 +105,7 @@ def test_constraints(model, names, size):
     assert best(given)[0] == [B, EOS]
 
 
+@pytest.mark.integration
 def test_penalties(model, names):
     """What they see of the hypotheses in a search is what they see where targets are scored."""
     for search in (

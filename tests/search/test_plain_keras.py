@@ -114,6 +114,7 @@ class OwnSteps(keras.Model):
         return tf.broadcast_to(here, [*tf.unstack(tf.shape(ids)), 5]), state
 
 
+@pytest.mark.integration
 def test_a_keras_model_may_define_its_own_steps():
     model = OwnSteps()
     assert as_step_model(model) is model

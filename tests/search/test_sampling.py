@@ -74,12 +74,14 @@ def test_a_sample_depends_on_seed_and_number_alone(model):
     assert (ids[:, 0] != ids[:, 1]).any()
 
 
+@pytest.mark.integration
 def test_a_prefix_is_in_every_sample(model):
     ids, scores = draw(model, limit=3, prefixes=np.full([N // 40, 1], 4), top_k=1)
     assert (ids == [4, EOS, 0]).all()
     assert_close(scores, np.full_like(scores, math.log(0.2)), 3 * 5)
 
 
+@pytest.mark.integration
 def test_nothing_is_left_to_draw():
     """At step 1 only EOS would be possible, and it is forbidden."""
     table = np.zeros([2, 1, 2, 2])

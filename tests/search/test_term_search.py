@@ -133,6 +133,7 @@ def test_a_small_beam_meets_all_terms_whatever_the_batch(model, xla_compile):
             assert has([*path[path > 1], EOS_ID], *case)
 
 
+@pytest.mark.integration
 def test_other_constraints_and_prefixes_hold(model):
     search = make(model, 8, penalty=NO_PENALTY, constraints=[MinLength(7)])
     prefix = ENCODER.encode("bb")
@@ -147,6 +148,7 @@ def test_other_constraints_and_prefixes_hold(model):
         assert scores[i, 0] == pytest.approx(total, abs=1e-4)
 
 
+@pytest.mark.integration
 def test_terms_that_do_not_fit_leave_what_there_is(model):
     ids, _ = searched(make(model, 8), [([Wanted("x", ("ab ab ab",), 1)], [])], limits=3, rows=[0])
     assert ids[0, 0].all()

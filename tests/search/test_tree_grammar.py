@@ -60,6 +60,7 @@ def symbols(ids):
     return [SYMBOLS[i] for i in ids[: list(ids).index(EOS)]]
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("beams", [1, 4])
 def test_every_output_is_a_tree_over_the_words(beams):
     search = searching(beams)
@@ -72,6 +73,7 @@ def test_every_output_is_a_tree_over_the_words(beams):
             assert tree.words() == words
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("beams", [1, 4])
 def test_words_have_tags_that_they_can_have(beams):
     # The words are "ab", "bb", "cb", ..., one for each mood, then three times "cb".
@@ -88,6 +90,7 @@ def test_words_have_tags_that_they_can_have(beams):
     assert set(first[5:]) == {"NN", "UH"}
 
 
+@pytest.mark.integration
 def test_without_the_grammar_they_are_not():
     inputs = sources(3)
     trees = 0
@@ -152,6 +155,7 @@ def test_a_vocabulary_that_implies_spaces_is_refused(tmp_path, vocab_type):
         TreeGrammar.of(Moody(), inputs, targets, EXTRA)
 
 
+@pytest.mark.integration
 def test_one_alone_is_as_among_others():
     inputs = sources(4)
     search = searching(3)

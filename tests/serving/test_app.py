@@ -205,6 +205,7 @@ class _Lists(HTMLParser):
             self.options[self._name].append((self._value, data))
 
 
+@pytest.mark.integration
 def test_the_page_has_a_list_of_languages_for_each_side_that_has_some():
     sides = {"source": Choice(["deu", "eng", "<x>"], "eng"), "target": Choice(["de", "zz"], "")}
     with serve(languages=sides) as server:

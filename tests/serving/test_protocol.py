@@ -55,6 +55,7 @@ def test_headers_that_do_not_arrive_close_the_connection(port, sent):
         assert seconds_until_closed(connection, dribble) < 3
 
 
+@pytest.mark.integration
 def test_a_connection_serves_requests_for_longer_than_that(port):
     with socket.create_connection(("127.0.0.1", port)) as connection:
         for _ in range(5):

@@ -41,6 +41,7 @@ def test_what_takes_too_long_is_given_up_and_the_next_is_tried(decoder):
             assert client.translate(texts=TEXTS) == (504, {"error": "no answer in time"})
 
 
+@pytest.mark.integration
 def test_so_many_subwords_a_request_and_no_more(decoder):
     limits = ServerConfig(max_subwords=8)
     with serve(RequestTranslator(decoder, ServerMetrics(), limits)) as client:
@@ -54,6 +55,7 @@ def best(lines: list[dict]) -> list[str]:
     return [line["hypotheses"][0]["text"] if line["hypotheses"] else "" for line in lines]
 
 
+@pytest.mark.integration
 def test_answers_are_the_decoders_line_by_line(server, decoder):
     expected = Translator(decoder)(TEXTS)
     assert len(set(expected)) > 3, "the texts have unlike translations"

@@ -197,6 +197,7 @@ def stuck_clients(server, stack: contextlib.ExitStack) -> None:
     time.sleep(0.2)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("timeout", [1.0, 60.0])
 def test_the_end_comes_within_the_timeout(monkeypatch, timeout):
     monkeypatch.setattr(Protocol, "closing_seconds", 0.5)
@@ -207,6 +208,7 @@ def test_the_end_comes_within_the_timeout(monkeypatch, timeout):
         assert time.monotonic() - start < 10, "seconds, on a machine with other work"
 
 
+@pytest.mark.integration
 def test_what_cannot_be_answered_before_the_end_is_503(gate, caplog, monkeypatch):
     monkeypatch.setattr("t2t_lite.serving.server._GRACE", 0.5)
     with contextlib.ExitStack() as stack:

@@ -210,6 +210,7 @@ def test_a_sound_file_is_read(tmp_path, name):
     assert read(tmp_path / name, BadInput())
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("name", READERS)
 def test_mutated_bytes_are_an_error_with_a_name_at_most(tmp_path, name):
     make, read = READERS[name]

@@ -85,6 +85,7 @@ def test_accepted_flags_warn_when_given(name, flag, caplog):
     assert flag.note
 
 
+@pytest.mark.integration
 @each(Treatment.REFUSED)
 def test_refused_flags_say_what_to_do(name, flag):
     assert flag.name not in command(name).flags

@@ -96,6 +96,7 @@ def test_an_installed_tensor2tensor_is_not_hidden(upstream, tmp_path, monkeypatc
     assert importlib.import_module("tensor2tensor").VERSION == "theirs"
 
 
+@pytest.mark.integration
 def test_only_a_user_directory_that_needs_it_loads_the_package(tmp_path):
     folder = write_usr_dir(tmp_path / "usr_plain", "")
     script = f"""

@@ -69,6 +69,7 @@ def read(problem: Any, path: str, split: str = "train", **hparams: Any) -> list[
 CROPPED = [([5, 6], [9, 10, 11, 1]), ([12, 1], [13, 14, 15, 16, 17, 1])]
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("method", "expected"),
     [
@@ -127,6 +128,7 @@ def test_examples_are_changed_when_they_are_read(changing, records, method, expe
     assert read(changing(method), records, max_length=3) == expected
 
 
+@pytest.mark.integration
 def test_the_mode_is_that_of_reading(changing, records):
     problem = changing(
         """

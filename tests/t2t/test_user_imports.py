@@ -347,6 +347,7 @@ def rising(step, warmup):
 """
 
 
+@pytest.mark.integration
 def test_autograph_converts_users_functions_with_names_of_tensorflow_1(upstream, tmp_path):
     import_usr_dir(tmp_path / "usr_traced", init=_HEAD + _TRACED, scaling=_SCALING)
     rate = tf.function(sys.modules["usr_traced"].rate)

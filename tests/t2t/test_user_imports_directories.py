@@ -293,6 +293,7 @@ def test_it_is_imported(case, author):
     assert "Registry contents:" in author.lists()
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("case", RUNNING, ids=str)
 def test_its_data_is_generated(case, author):
     assert case.generating in author.generates()

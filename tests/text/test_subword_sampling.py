@@ -103,6 +103,7 @@ class TestText:
 
 
 class TestWithoutDropout:
+    @pytest.mark.integration
     @given(LINES)
     @example("".join(ODD_LINES))
     def test_bpe_is_sentencepieces(self, encoders, line):

@@ -50,6 +50,7 @@ class TestGolden:
             expected = text.replace("<pad>", "")
             assert published[case["vocab"]].decode(case["ids"]) == expected
 
+    @pytest.mark.integration
     @pytest.mark.parametrize(
         "name",
         [
@@ -226,6 +227,7 @@ class TestBuild:
         assert encoder._subtokens[:4] == ["<pad>_", "<EOS>_", "SEP_", "a\\ub_"]
         assert encoder.encode("SEP x")[0] == 2
 
+    @pytest.mark.integration
     @given(
         st.dictionaries(
             st.text("abß_\n\\ ", min_size=1, max_size=9), st.integers(1, 9), min_size=1

@@ -33,6 +33,7 @@ class TestBytes:
         assert encoder.encode("aé") == [99, 197, 171]
         assert encoder.vocab_size == 258
 
+    @pytest.mark.integration
     @given(st.text())
     def test_every_text_survives_a_round_trip(self, text):
         encoder = text_encoder.ByteTextEncoder()

@@ -286,6 +286,7 @@ def test_linearizes_as_t2t(golden_trees):
     assert trees.linearize(trees.parse_tree(spaced)) == (["a", "b"], ["S", "A", "B", "/S"])
 
 
+@pytest.mark.integration
 @settings(deadline=None)
 @given(normalised_trees)
 def test_symbols_and_words_give_the_tree_back(tree):
@@ -322,6 +323,7 @@ def test_any_output_gives_a_tree_over_the_words(words, symbols):
     assert [w.replace("(", "-LRB-").replace(")", "-RRB-") for w in words] == printed.words()
 
 
+@pytest.mark.integration
 @settings(deadline=None)
 @given(normalised_trees, st.data())
 def test_one_lost_symbol_is_at_least_one_repair(tree, data):

@@ -20,6 +20,7 @@ def run_of(folder, texts) -> str:
     return str(folder / "model.ckpt-1")
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("texts", "fits"),
     [(["ab", "cde"], True), (["ab", "cdf"], False), (["ab"], False), (["cde", "ab"], False)],

@@ -101,6 +101,7 @@ def test_the_attention_to_the_source_is_that_of_the_head():
     assert (found[0].numpy() == seen[0].numpy()[:, 0]).all()
 
 
+@pytest.mark.integration
 def test_models_without_such_a_head_are_refused():
     with pytest.raises(
         UsageError, match=r"guided_alignment_weight=0\.7: this model has no attention"
@@ -111,6 +112,7 @@ def test_models_without_such_a_head_are_refused():
         EvolvedTransformer(hparams, VOCAB, VOCAB)
 
 
+@pytest.mark.integration
 def test_a_keras_model_keeps_it(tmp_path):
     model = guided()
     model.save(tmp_path / "model.keras")

@@ -190,6 +190,7 @@ def test_the_step_has_the_loss_of_its_two_passes(wet_step, eagerly):
     assert_close(losses.sum(), entropy + penalty, terms, scale=ALPHA * entropy)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("row", [1, 4])
 def test_a_loss_that_is_not_finite_in_either_pass_is_that_of_its_sentence(
     row, wet_step, monkeypatch
@@ -202,6 +203,7 @@ def test_a_loss_that_is_not_finite_in_either_pass_is_that_of_its_sentence(
     assert np.isfinite(losses).tolist() == [True, False, True]
 
 
+@pytest.mark.integration
 def test_masks_follow_seed_step_and_pass(wet_step):
     part = {name: ids[0] for name, ids in ragged_batch(parts=1).items()}
     rows = [np.split(wet_step._hidden(part, tf.constant(n, tf.int64)), 2) for n in (3, 3, 4)]
@@ -211,6 +213,7 @@ def test_masks_follow_seed_step_and_pass(wet_step):
     assert all(np.abs(rows[0][0] - other).max() > 0.1 for other in others)
 
 
+@pytest.mark.integration
 def test_without_it_a_step_takes_one_pass():
     step = make_step(tf.distribute.MirroredStrategy(["CPU:0"]), "rdrop_alpha=0")
     part = {name: ids[0] for name, ids in ragged_batch().items()}

@@ -41,6 +41,7 @@ def test_a_table_shows_the_first_sentences_as_they_are():
     assert table[1][2] == r"a\_b\_c"
 
 
+@pytest.mark.integration
 def test_images_hold_the_weights_of_every_head(one_example):
     model = make("transformer", "transformer_test")
     images = attention_images(model, ["any"], None)

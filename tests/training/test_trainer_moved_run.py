@@ -78,6 +78,7 @@ def older_run(data_dir, tmp_path, config) -> pathlib.Path:
     return run.folder
 
 
+@pytest.mark.integration
 def test_a_run_of_an_older_release_serves_for_all_but_resuming(older_run, data_dir, config):
     before = {path.name: path.read_bytes() for path in older_run.iterdir()}
     for _ in range(2):  # the first refusal must not overwrite the name of the release
@@ -96,6 +97,7 @@ def test_a_run_of_an_older_release_serves_for_all_but_resuming(older_run, data_d
         assert np.array_equal(weight.numpy(), theirs.numpy())
 
 
+@pytest.mark.integration
 def test_a_shard_that_is_missing_is_named(older_run, data_dir, tmp_path, config):
     os.remove(older_run / "model.ckpt-3.index")
     shutil.copytree(data_dir, tmp_path / "cut")
