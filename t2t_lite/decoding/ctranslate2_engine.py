@@ -9,7 +9,7 @@ import functools
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
@@ -160,7 +160,12 @@ class CTranslate2Worker(Worker):
         self._export = export
         self._hparams = hparams
         self._with_scores = with_scores
-        self._is_constrained = bool(hparams.min_length or hparams.no_repeat_ngram_size)
+        # Where tokens are forbidden, CTranslate2 divides their probability among the others. Its
+        # attention to the first token of a batch's shorter sources is wrong, but not when it is
+        # greedy, as `_attention` is.
+        self._scores_anew = bool(
+            hparams.min_length or hparams.no_repeat_ngram_size or hparams.coverage_penalty
+        )
         # Types of 16 bits may overflow, which only scores tell.
         may_overflow = "float16" in translator.compute_type
         self._needs_scores = with_scores or hparams.beam_size > 1 or may_overflow
@@ -168,22 +173,27 @@ class CTranslate2Worker(Worker):
     def search(self, sources: Sequence[Source], limits: Sequence[int]) -> list[list[Target]]:
         """Returns the hypotheses of each source, best first, with at most so many ids.
 
-        CTranslate2 has one limit for all sources of a call. A source whose search reached its own
-        limit is decoded again, with those of the same limit.
+        CTranslate2 has one limit and one least length for all sources of a call, and searches
+        wrongly where some have more given tokens than others: each call has sources with equally
+        many. A source whose search reached its own limit is decoded again, with those of the same
+        limit.
         """
         limits = [_least(limit, self._export.positions) for limit in limits]
-        found = self._translate(sources, max(limits))
-        again = defaultdict(list)
-        for i, (targets, limit) in enumerate(zip(found, limits, strict=True)):
-            if limit < max(limits) and any(len(target.ids) >= limit for target in targets):
-                again[limit].append(i)
-        for limit, places in again.items():
-            others = self._translate([sources[i] for i in places], limit)
-            for i, targets in zip(places, others, strict=True):
-                found[i] = targets
-        _require_numbers(found)
-        require_outputs(sources, found)
-        return found
+        found: dict[int, list[Target]] = {}
+        for places in _grouped(range(len(sources)), lambda i: _given(sources[i])):
+            longest = max(limits[i] for i in places)
+            found |= self._translate({i: sources[i] for i in places}, longest)
+            reached = [
+                i
+                for i in places
+                if limits[i] < longest and any(len(target.ids) >= limits[i] for target in found[i])
+            ]
+            for again in _grouped(reached, limits.__getitem__):
+                found |= self._translate({i: sources[i] for i in again}, limits[again[0]])
+        ended = self._ended([found[i] for i in range(len(sources))])
+        _require_numbers(ended)
+        require_outputs(sources, ended)
+        return ended
 
     def score(self, targets: Sequence[Target]) -> list[Target]:
         """Returns targets with the scores that our search would give them."""
@@ -200,13 +210,15 @@ class CTranslate2Worker(Worker):
         """Returns for each target its tokens' log-probabilities [T] and attention [T, S]."""
         return list(self._explained(targets, with_attention=True))
 
-    def _translate(self, sources: Sequence[Source], limit: int) -> list[list[Target]]:
-        """Searches with the same limit for all sources."""
+    def _translate(self, sources: Mapping[int, Source], limit: int) -> dict[int, list[Target]]:
+        """Returns all hypotheses of a search with the same limit for all sources, by place."""
         h = self._hparams
-        starts = [[*source.start, *source.prefix] for source in sources]
+        starts, prefixes = _given(next(iter(sources.values())))
         results = self._translator.translate_batch(
-            [_names(source.ids) for source in sources],
-            target_prefix=[_names(start) for start in starts] if any(starts) else None,
+            [_names(source.ids) for source in sources.values()],
+            target_prefix=[_names([*s.start, *s.prefix]) for s in sources.values()]
+            if starts + prefixes
+            else None,
             **self._batching,
             beam_size=h.beam_size,
             num_hypotheses=h.beam_size,
@@ -216,49 +228,52 @@ class CTranslate2Worker(Worker):
             max_input_length=0,
             max_decoding_length=limit,
             # Ours does not count what is given; theirs counts all.
-            min_decoding_length=h.min_length + max(len(source.start) for source in sources),
+            min_decoding_length=h.min_length and h.min_length + starts,
             return_scores=self._needs_scores,
             return_end_token=True,
-            return_attention=bool(h.coverage_penalty),
             use_vmap=bool(h.shortlist),
         )
-        found = [
-            self._targets(source, result) for source, result in zip(sources, results, strict=True)
-        ]
-        # Where tokens are forbidden, CTranslate2 divides their probability among the others; its
-        # attention while tokens are given is not our search's. Then scores are computed anew. The
-        # few ids that a model never outputs are so improbable that they hardly change the order.
-        covers_given = bool(h.coverage_penalty) and any(starts)
-        if self._is_constrained or covers_given or any(source.prefix for source in sources):
+        return {
+            place: self._targets(source, result)
+            for (place, source), result in zip(sources.items(), results, strict=True)
+        }
+
+    def _ended(self, found: Sequence[Sequence[Target]]) -> list[list[Target]]:
+        """Returns the hypotheses of each source that have ended, with our scores, best first."""
+        # Prefixes count in our scores, not in CTranslate2's. The few ids that a model never outputs
+        # are so improbable that they hardly change the order.
+        if self._scores_anew or any(target.source.prefix for target in itertools.chain(*found)):
             found = self._scored_anew(found)
-        found = [_ranked(targets) for targets in found]
-        if self._export.never_output and self._with_scores and not self._is_constrained:
-            shown = slice(None if h.return_beams else 1)
-            found = [_ranked(targets) for targets in self._scored_anew([t[shown] for t in found])]
-        return found
+        ended = [_ranked(targets) for targets in found]
+        if self._export.never_output and self._with_scores and not self._scores_anew:
+            shown = slice(None if self._hparams.return_beams else 1)
+            ended = [_ranked(t) for t in self._scored_anew([targets[shown] for targets in ended])]
+        return ended
 
     def _scored_anew(self, found: Sequence[Sequence[Target]]) -> list[list[Target]]:
         scored = iter(self.score([*itertools.chain(*found)]))
         return [[next(scored) for _ in targets] for targets in found]
 
     def _targets(self, source: Source, result: "ctranslate2.TranslationResult") -> list[Target]:
-        """Returns the hypotheses of a source."""
+        """Returns the hypotheses of a source, with scores of no coverage."""
         scores = result.scores or [0.0] * len(result.hypotheses)
-        attention = result.attention or [None] * len(result.hypotheses)
         targets = []
-        for tokens, score, weights in zip(result.hypotheses, scores, attention, strict=True):
+        for tokens, score in zip(result.hypotheses, scores, strict=True):
             ids = [int(token) for token in tokens] or [EOS_ID]  # it drops a source of EOS alone
             total = score * len(ids) ** self._length_exponent
-            targets.append(self._scored(Target(source, ids), total, weights))
+            targets.append(self._scored(Target(source, ids), total))
         return targets
 
-    def _scored(self, target: Target, total: float, attention: Any) -> Target:
-        """Returns a target with our score, computed from its log-probability."""
+    def _scored(self, target: Target, total: float, attention: np.ndarray | None = None) -> Target:
+        """Returns a target with our score, from its log-probability and its attention [T, S].
+
+        Without attention, what it omits of the source does not count.
+        """
         h = self._hparams
         if not _has_ended(target) or h.beam_size == 1:
             return target._replace(score=total)
         score = total / LENGTH_PENALTIES[h.length_penalty](len(target.ids)) ** h.alpha
-        if h.coverage_penalty:
+        if h.coverage_penalty and attention is not None:
             summed = np.sum(attention, axis=0)  # [S]
             logs = np.log(np.clip(summed, _LEAST_ATTENTION, 1.0))
             score += h.coverage_penalty * float(np.sum(logs))
@@ -326,6 +341,19 @@ def _ranked(targets: Sequence[Target]) -> list[Target]:
     """Returns the hypotheses that have ended, best first; if none has, all."""
     ended = [target for target in targets if _has_ended(target)]
     return sorted(ended or targets, key=lambda target: -target.score)
+
+
+def _given(source: Source) -> tuple[int, int]:
+    """Returns how many tokens of a source's outputs are given, as start and as prefix."""
+    return len(source.start), len(source.prefix)
+
+
+def _grouped(places: Iterable[int], key: Callable[[int], Any]) -> Iterable[list[int]]:
+    """Returns the places that have the same key together."""
+    groups = defaultdict(list)
+    for place in places:
+        groups[key(place)].append(place)
+    return groups.values()
 
 
 def _names(ids: Sequence[int]) -> list[str]:

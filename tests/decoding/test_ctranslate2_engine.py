@@ -25,6 +25,7 @@ from t2t_lite.decoding.tensorflow_engine import padded
 from t2t_lite.decoding.trained_model import TrainedModel
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.search.decode_hparams import LENGTH_PENALTIES, DecodeHParams
+from t2t_lite.text import imported_encoder
 from t2t_lite.text.text_encoder import EOS_ID, PAD_ID
 
 LINES = ["w1 w2 w3", "w4", "w5 w6 w7 w8 w9 w1", "w1 w1", "", "w9 w8"]
@@ -69,6 +70,13 @@ def run(tmp_path_factory):
 def plain_run(tmp_path_factory):
     """Every id may be output, so that scores are CTranslate2's own."""
     return imported_run(tmp_path_factory.mktemp("runs") / "plain_run")
+
+
+@pytest.fixture(scope="module")
+def translation_run(tmp_path_factory):
+    """Sources name the language, so that no token of outputs is given."""
+    folder = tmp_path_factory.mktemp("runs") / "translation_run"
+    return imported_run(folder, language_of=imported_encoder.TRANSLATION)
 
 
 def decoders(run, changes, **settings):
@@ -172,6 +180,37 @@ def test_of_too_many_hypotheses_those_with_the_best_scores_are_returned(plain_ru
     for other in others:
         assert (own >= other - 1e-5).all()
         assert (own > other + 0.01).sum() > len(sources) / 20, "the penalties must matter"
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    "changes", ["", "alpha=0", "coverage_penalty=0.3", "min_length=4,no_repeat_ngram_size=2"]
+)
+@pytest.mark.parametrize(
+    ("kind", "languages"),
+    [
+        ("plain_run", "source_language=de,target_language=en"),
+        ("translation_run", "target_language=en"),
+    ],
+)
+def test_hypotheses_do_not_depend_on_the_batch(request, kind, languages, changes):
+    """Of sources with and without prefixes, with limits that some searches reach."""
+    run = request.getfixturevalue(kind)
+    settings = f"{languages},beam_size=8,return_beams=true,{changes}".strip(",")
+    hparams = DecodeHParams.of(run.problem, settings)
+    ours = Decoder.from_run(run, hparams=hparams, engine=CTRANSLATE2)
+    sources = [
+        source._replace(prefix=[7, 8, 9][: number % 4])
+        for number, source in enumerate(ours.text.encode([line for line in LINES if line] * 4))
+    ]
+    limits = [10 + number % 7 + 6 * (number % 3) for number in range(len(sources))]
+    worker = worker_of(ours)
+    together = worker.search(sources, limits)
+    for source, limit, targets in zip(sources, limits, together, strict=True):
+        [alone] = worker.search([source], [limit])
+        assert [target.ids for target in targets] == [target.ids for target in alone]
+        scores = ([target.score for target in each] for each in (targets, alone))
+        np.testing.assert_allclose(*scores, rtol=1e-4)
 
 
 @pytest.mark.integration
