@@ -160,10 +160,10 @@ class CTranslate2Worker(Worker):
         self._export = export
         self._hparams = hparams
         self._with_scores = with_scores
-        # Where tokens are forbidden, CTranslate2 divides their probability among the others. Its
-        # attention to the first token of a batch's shorter sources is wrong, but not when it is
-        # greedy, as `_attention` is.
-        self._scores_anew = bool(
+        # Where tokens are forbidden, CTranslate2 divides their probability among the others. In a
+        # batch, its attention of the first token may be another source's; not when it is greedy,
+        # as `_attention` is.
+        self._needs_other_scores = bool(
             hparams.min_length or hparams.no_repeat_ngram_size or hparams.coverage_penalty
         )
         # Types of 16 bits may overflow, which only scores tell.
@@ -173,10 +173,9 @@ class CTranslate2Worker(Worker):
     def search(self, sources: Sequence[Source], limits: Sequence[int]) -> list[list[Target]]:
         """Returns the hypotheses of each source, best first, with at most so many ids.
 
-        CTranslate2 has one limit and one least length for all sources of a call, and searches
-        wrongly where some have more given tokens than others: each call has sources with equally
-        many. A source whose search reached its own limit is decoded again, with those of the same
-        limit.
+        CTranslate2 has one limit and one least length for all sources of a call, and finds other
+        hypotheses where only some have given tokens: each call has sources with equally many. A
+        source whose search reached its own limit is decoded again, with those of the same limit.
         """
         limits = [_least(limit, self._export.positions) for limit in limits]
         found: dict[int, list[Target]] = {}
@@ -242,10 +241,12 @@ class CTranslate2Worker(Worker):
         """Returns the hypotheses of each source that have ended, with our scores, best first."""
         # Prefixes count in our scores, not in CTranslate2's. The few ids that a model never outputs
         # are so improbable that they hardly change the order.
-        if self._scores_anew or any(target.source.prefix for target in itertools.chain(*found)):
+        if self._needs_other_scores or any(
+            target.source.prefix for target in itertools.chain(*found)
+        ):
             found = self._scored_anew(found)
         ended = [_ranked(targets) for targets in found]
-        if self._export.never_output and self._with_scores and not self._scores_anew:
+        if self._export.never_output and self._with_scores and not self._needs_other_scores:
             shown = slice(None if self._hparams.return_beams else 1)
             ended = [_ranked(t) for t in self._scored_anew([targets[shown] for targets in ended])]
         return ended
@@ -255,7 +256,7 @@ class CTranslate2Worker(Worker):
         return [[next(scored) for _ in targets] for targets in found]
 
     def _targets(self, source: Source, result: "ctranslate2.TranslationResult") -> list[Target]:
-        """Returns the hypotheses of a source, with scores of no coverage."""
+        """Returns the hypotheses of a source, scored without the coverage penalty."""
         scores = result.scores or [0.0] * len(result.hypotheses)
         targets = []
         for tokens, score in zip(result.hypotheses, scores, strict=True):
@@ -267,13 +268,13 @@ class CTranslate2Worker(Worker):
     def _scored(self, target: Target, total: float, attention: np.ndarray | None = None) -> Target:
         """Returns a target with our score, from its log-probability and its attention [T, S].
 
-        Without attention, what it omits of the source does not count.
+        Without attention, it is the score without the coverage penalty.
         """
         h = self._hparams
         if not _has_ended(target) or h.beam_size == 1:
             return target._replace(score=total)
         score = total / LENGTH_PENALTIES[h.length_penalty](len(target.ids)) ** h.alpha
-        if h.coverage_penalty and attention is not None:
+        if attention is not None:
             summed = np.sum(attention, axis=0)  # [S]
             logs = np.log(np.clip(summed, _LEAST_ATTENTION, 1.0))
             score += h.coverage_penalty * float(np.sum(logs))
