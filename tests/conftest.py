@@ -7,6 +7,11 @@ import shutil
 import hypothesis
 import pytest
 
+from t2t_lite import processor
+
+# What the selection and the end of a run need.
+pytest_plugins = ["support.parts", "support.run_watch"]
+
 # What helpers assert is explained as what tests assert.
 pytest.register_assert_rewrite("support")
 
@@ -106,16 +111,23 @@ def shared_data() -> pathlib.Path:
     return _shared("data")
 
 
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Leaves bfloat16 out where oneDNN is told to do without AVX-512 on a processor that has it.
+# By type, the instructions with which a processor lets TensorFlow call oneDNN for products in it.
+# TensorFlow asks the processor, not oneDNN, and aborts the process where oneDNN is told to do
+# without them. "" stands for every processor.
+_INSTRUCTIONS = {"bfloat16": {""}, "float16": {"avx512_fp16", "amx_fp16", "avx_ne_convert"}}
 
-    TensorFlow asks the processor, not oneDNN, whether oneDNN multiplies bfloat16, and aborts the
-    process. A processor without AVX-512 takes the kernels of TF_ENABLE_ONEDNN_OPTS=0.
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Leaves narrow types out where oneDNN is told to do without AVX-512.
+
+    A processor without AVX-512 takes the kernels of TF_ENABLE_ONEDNN_OPTS=0.
     """
     held_to = os.environ.get("ONEDNN_MAX_CPU_ISA", "AVX512")
-    onednn = os.environ.get("TF_ENABLE_ONEDNN_OPTS") != "0"
-    if onednn and not held_to.startswith("AVX512") and item.get_closest_marker("bfloat16"):
-        pytest.skip(f"oneDNN is held to {held_to}")
+    if os.environ.get("TF_ENABLE_ONEDNN_OPTS") == "0" or held_to.startswith("AVX512"):
+        return
+    for dtype, instructions in _INSTRUCTIONS.items():
+        if item.get_closest_marker(dtype) and instructions & {"", *processor.features()}:
+            pytest.skip(f"oneDNN is held to {held_to}")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -126,6 +138,25 @@ def _logical_devices() -> None:
     cpu = tf.config.list_physical_devices("CPU")[0]
     logical = [tf.config.LogicalDeviceConfiguration()] * LOGICAL_DEVICES
     tf.config.set_logical_device_configuration(cpu, logical)
+
+
+@pytest.fixture(autouse=True)
+def _one_device_decodes(request, monkeypatch) -> None:
+    """Decodes on one device, as on a machine without GPUs, where a test does not ask for all.
+
+    Each device traces searches of its own.
+    """
+    if "all_devices" in request.fixturenames:
+        return
+    from t2t_lite.decoding import devices
+
+    of_gpus = devices.decoding_devices
+    monkeypatch.setattr(devices, "decoding_devices", lambda gpus: of_gpus(gpus)[:1])
+
+
+@pytest.fixture
+def all_devices() -> None:
+    """Decodes on all logical devices of the CPU."""
 
 
 @pytest.fixture

@@ -112,7 +112,7 @@ class IdsModule(tf.Module):
         self._weights = [weight.value for weight in model.weights]
         self._resources = _resources(search)
 
-    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32, "inputs")])
+    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32, "inputs")], autograph=False)
     def __call__(self, inputs: tf.Tensor) -> dict[str, tf.Tensor]:
         """Searches for the outputs of any number of sentences.
 
@@ -208,7 +208,7 @@ class TranslateModule(tf.Module):
         self._inputs = inputs
         self._targets = targets
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "inputs")])
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "inputs")], autograph=False)
     def __call__(self, inputs: tf.Tensor) -> dict[str, tf.Tensor]:
         """Translates any number of lines.
 

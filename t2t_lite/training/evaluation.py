@@ -242,7 +242,7 @@ class TeacherForced:
         self.strategy = strategy
         self.model = model
         spec = features_spec(strategy.num_replicas_in_sync)
-        self._compiled = tf.function(self._sums, input_signature=(spec,))
+        self._compiled = tf.function(self._sums, input_signature=(spec,), autograph=False)
 
     def __call__(self, batches: Iterable[Features]) -> dict[str, float | int | str]:
         """Returns the registered scores of batches [R, B, L]."""

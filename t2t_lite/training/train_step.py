@@ -32,6 +32,10 @@ from t2t_lite.training.totals import Totals, Window
 
 Features = dict[str, tf.Tensor]
 
+# For what has no conditions or loops of TensorFlow's own: looking for them in all of a model's code
+# takes a quarter of the tracing.
+_without_autograph = tf.autograph.experimental.do_not_convert
+
 
 def features_spec(*parts: int, is_guided: bool = False) -> dict[str, tf.TensorSpec]:
     """Returns the signature of a function of `inputs` and `targets` [*parts, B, L].
@@ -116,7 +120,9 @@ class TrainStep:
             self._step, input_signature=None if self.hparams.xla_compile else signature
         )
         self._compiled_losses: Callable[..., tf.Tensor] = tf.function(
-            self._sentence_losses, input_signature=(features_spec(is_guided=is_guided), scalar)
+            self._sentence_losses,
+            input_signature=(features_spec(is_guided=is_guided), scalar),
+            autograph=False,
         )
 
     def __call__(self, features: Features, step: int, learn: bool = True) -> tf.Tensor:
@@ -192,6 +198,7 @@ class TrainStep:
             sums = tf.nest.map_structure(tf.add, sums, more)
         return sums
 
+    @_without_autograph
     def _micro_batch(
         self,
         features: Features,
@@ -241,6 +248,7 @@ class TrainStep:
     def _hidden(self, batch: Features, number: tf.Tensor) -> tf.Tensor:
         return self._hidden_and_statistics(batch, number)[0]
 
+    @_without_autograph
     def _hidden_and_statistics(
         self, batch: Features, number: tf.Tensor
     ) -> tuple[tf.Tensor, list[Statistics]]:

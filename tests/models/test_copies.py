@@ -52,6 +52,7 @@ def test_every_model_decodes_in_bfloat16(kind, features):
     assert sizes["bfloat16"] > (0 if kind == "conv_s2s" else 0.75) * sum(sizes.values())
 
 
+@pytest.mark.float16
 def test_a_search_finds_nearly_the_same_scores(features):
     inputs = features["inputs"]
     model = model_of("pre_norm")
@@ -106,6 +107,7 @@ def test_square_kernels_are_transposed():
     )
 
 
+@pytest.mark.float16
 def test_an_ensemble_of_unlike_dtypes(features):
     inputs = features["inputs"]
     parts = model_of("pre_norm"), model_of("luong")

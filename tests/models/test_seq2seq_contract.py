@@ -14,6 +14,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
+from support.marks import FLOAT16
 from support.model_kinds import (
     KINDS,
     TRACED,
@@ -336,6 +337,7 @@ def test_all_randomness_comes_from_one_generator(model):
     assert {id(v) for v in model.non_trainable_variables} == {id(model.seeds.state)}
 
 
+@pytest.mark.float16
 @pytest.mark.integration
 def test_mixed_precision_keeps_to_the_numbers(kind, features):
     """Nothing is narrower than the type, or left out; test_copies.py has bfloat16."""
@@ -358,7 +360,7 @@ def test_mixed_precision_keeps_to_the_numbers(kind, features):
         assert np.abs(rough - wanted).max() < bound * np.abs(exact).max()
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("dtype", ["float32", FLOAT16])
 def test_rows_of_padding_stay_finite(kind, dtype, features):
     """The last batch is filled up with them; hiding all their positions must not divide by 0.
 

@@ -119,6 +119,7 @@ def test_a_classifier_is_cloned_and_quantized(features, kind):
     assert classifier.layers[-1].kernel.dtype == "int8"
 
 
+@pytest.mark.float16
 @pytest.mark.parametrize("kind", FEW)
 @pytest.mark.parametrize(("dtype", "around"), [("float16", "bfloat16"), ("float32", "float16")])
 def test_dtype_policies_of_a_model_and_of_the_layers_around_it(kind, features, dtype, around):

@@ -80,6 +80,7 @@ def test_a_row_of_padding_has_finite_logits(model):
     assert np.isfinite(logits).all()
 
 
+@pytest.mark.float16
 def test_probabilities_in_16_bits(model, features):
     logits = make_model(KIND, targets_vocab_size=CLASSES + 2, dtype="float16")(features)
     found = log_softmax(ops.convert_to_numpy(logits))[:, 0, 2:]

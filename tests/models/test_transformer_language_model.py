@@ -159,6 +159,7 @@ def test_a_saved_model_is_the_model(model, tmp_path):
     np.testing.assert_array_equal(logits_of(other), logits_of(model))
 
 
+@pytest.mark.float16
 def test_half_precision_is_close(model):
     norms = {name: getattr(model.hparams, name) for name in PRE_NORM}
     found = np.float32(logits_of(make_model(dtype="float16", **norms)))

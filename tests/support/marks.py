@@ -1,8 +1,11 @@
-"""What CI leaves to be run by name."""
+"""Parameters with marks: what is run by name alone, and what not every processor computes."""
 
 from typing import Any
 
 import pytest
+
+FLOAT16 = pytest.param("float16", marks=pytest.mark.float16)
+HALVES = [pytest.param("bfloat16", marks=pytest.mark.bfloat16), FLOAT16]
 
 
 def by_name(*cases: Any) -> list[Any]:

@@ -8,6 +8,7 @@ from keras import ops
 
 from support import training_steps
 from support.limits import strategy_over
+from support.marks import HALVES
 from support.rounding import assert_close
 from support.terms import forward_terms, step_terms
 from support.training_steps import (
@@ -331,7 +332,7 @@ def test_a_classifier_and_a_language_model_learn_with_it(without_inputs):
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("dtype", [pytest.param("bfloat16", marks=pytest.mark.bfloat16), "float16"])
+@pytest.mark.parametrize("dtype", HALVES)
 def test_half_precision_moves_as_float32_does(dtype, eagerly):
     """Without symbol_dropout, masks are the same to rounding of their rates."""
     batch = ragged_batch(parts=2)

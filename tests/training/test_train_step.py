@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from support import training_steps
 from support.limits import strategy_over
+from support.marks import HALVES
 from support.rounding import assert_close
 from support.terms import forward_terms, lstm_terms, step_terms
 from support.training_steps import (
@@ -196,7 +197,7 @@ def test_lstm_is_the_same_on_one_and_two_devices(eagerly):
     assert_moved_alike(on_two, on_one, step, batches, lstm_terms)
 
 
-@pytest.mark.parametrize("dtype", [pytest.param("bfloat16", marks=pytest.mark.bfloat16), "float16"])
+@pytest.mark.parametrize("dtype", HALVES)
 def test_half_precision_moves_as_float32_does(dtype, eagerly):
     """On two devices, with the same masks; the weights stay float32."""
     batches = ragged_batches(1, parts=2)
@@ -208,6 +209,7 @@ def test_half_precision_moves_as_float32_does(dtype, eagerly):
     assert_close(*losses, OPERATIONS, dtype=dtype)
 
 
+@pytest.mark.float16
 def test_float16_overflow_skips_the_step_and_halves_the_scale(eagerly):
     step, _ = train(strategy_over(2), ragged_batches(1, parts=2), "dtype=float16")
     assert step.loss_scale.value.numpy() == 2.0**15 / 4096

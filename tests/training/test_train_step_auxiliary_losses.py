@@ -201,7 +201,10 @@ def test_equal_parts_leave_the_auxiliary_loss_alone(eagerly):
 @pytest.mark.integration
 @pytest.mark.parametrize(
     ("overrides", "dtype"),
-    [("xla_compile=1,loss_chunk_tokens=4", "float32"), ("dtype=float16,batch_size=32", "float16")],
+    [
+        ("xla_compile=1,loss_chunk_tokens=4", "float32"),
+        pytest.param("dtype=float16,batch_size=32", "float16", marks=pytest.mark.float16),
+    ],
 )
 def test_it_works_with(overrides, dtype, defined):
     terms = TERMS if dtype == "float32" else 2 * 2 * OPERATIONS  # of two steps, there and back

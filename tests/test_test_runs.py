@@ -1,0 +1,117 @@
+"""Runs of tests: their parts, and how they end."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+import pytest
+
+from support.parts import PARTS, part_of
+from support.run_watch import EXIT_CODE, KERNELS_VARIABLE
+
+TESTS = pathlib.Path(__file__).parent
+_MANY = """
+import pytest
+
+@pytest.mark.parametrize("number", range(30))
+def test_unit(number):
+    pass
+
+@pytest.mark.integration
+@pytest.mark.parametrize("number", range(30))
+def test_integration(number):
+    pass
+"""
+
+
+def run_tests(folder: pathlib.Path, source: str, *flags: str, **variables: str):
+    """Runs tests of their own in a folder, with our plugins and settings; returns how it ended."""
+    (folder / "test_own.py").write_text(source, encoding="utf-8")
+    markers = "[pytest]\nmarkers = integration: takes seconds\n"
+    (folder / "pytest.ini").write_text(markers, encoding="utf-8")
+    plugins = ("-p", "support.parts", "-p", "support.run_watch", "-p", "no:cacheprovider")
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "--color=no", "-v", *plugins, *flags, "."],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(TESTS), **variables},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.integration
+def test_each_integration_test_is_in_one_part_and_every_other_test_in_all(tmp_path):
+    ran = [run_tests(tmp_path, _MANY, f"--part={part}").stdout for part in range(PARTS)]
+    for number in range(30):
+        assert all(f"test_unit[{number}] PASSED" in out for out in ran)
+        in_parts = [f"test_integration[{number}] PASSED" in out for out in ran]
+        assert in_parts.index(True) == part_of(f"test_own.py::test_integration[{number}]")
+        assert sum(in_parts) == 1
+    assert "60 passed" in run_tests(tmp_path, _MANY).stdout
+
+
+def test_parts_are_those_of_every_machine():
+    names = [f"tests/a/test_b.py::test_c[{number}]" for number in range(6)]
+    assert [part_of(name) for name in names] == [0, 2, 0, 1, 2, 0]
+
+
+@pytest.mark.integration
+def test_a_worker_that_dies_ends_the_run_with_the_name_of_its_test(tmp_path):
+    source = "import os\ndef test_dies():\n    os.abort()\ndef test_lives():\n    pass\n"
+    ended = run_tests(tmp_path, source, "--numprocesses=1", "--max-worker-restart=0")
+    assert ended.returncode == 1
+    assert "worker 'gw0' crashed while running 'test_own.py::test_dies'" in ended.stdout
+    assert "python -m pytest -m '' test_own.py::test_dies\n" in ended.stdout
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("flags", [(), ("--numprocesses=2",)])
+def test_a_run_that_stands_still_is_ended_with_the_name_of_the_test(tmp_path, flags):
+    """And its processes with it."""
+    source = (
+        "import os, pathlib, time\n"
+        "def test_stands_still():\n"
+        "    pathlib.Path('pid').write_text(str(os.getpid()))\n"
+        "    time.sleep(1000)\n"
+    )
+    began = time.monotonic()
+    ended = run_tests(tmp_path, source, "--standstill=10", *flags)
+    assert time.monotonic() - began < 500
+    assert ended.returncode == EXIT_CODE
+    name = "test_own.py::test_stands_still"
+    assert f"ERROR: no test has ended for 10 s; running: {name}\n" in ended.stdout
+    assert f"repeat it: python -m pytest -m '' {name}\n" in ended.stdout
+    pid = (tmp_path / "pid").read_text()
+    state = pathlib.Path("/proc", pid, "stat")
+    assert not state.exists() or state.read_text().split()[2] == "Z"
+
+
+@pytest.mark.integration
+def test_the_last_lines_say_how_to_repeat_what_failed(tmp_path):
+    source = (
+        "import pytest\n"
+        "@pytest.mark.parametrize('text', ['a b'])\n"
+        "def test_fails(text):\n"
+        "    assert not text\n"
+        "@pytest.fixture\n"
+        "def broken():\n"
+        "    raise ValueError\n"
+        "def test_has_no_fixture(broken):\n"
+        "    pass\n"
+        "def test_passes():\n"
+        "    pass\n"
+    )
+    plain, older = (
+        run_tests(tmp_path, source, **variables) for variables in ({}, {KERNELS_VARIABLE: "older"})
+    )
+    for ended, prefix in ((plain, ""), (older, ".ci/kernels older ")):
+        *_, before = ended.stdout.partition("repeat each failure alone")
+        *lines, last = before.splitlines()[1:]
+        command = f"{prefix}python -m pytest -m ''"
+        wanted = [f"{command} 'test_own.py::test_fails[a b]'"]
+        wanted += [f"{command} test_own.py::test_has_no_fixture"]
+        assert lines[:2] == wanted
+        assert "1 failed, 1 passed, 1 error" in last
