@@ -211,9 +211,7 @@ def selections() -> dict[str, list[str]]:
     }
 
 
-def first_failure(
-    tree: pathlib.Path, tests: Sequence[str], selection: Sequence[str]
-) -> str | None:
+def first_failure(tree: pathlib.Path, tests: Sequence[str], selection: Sequence[str]) -> str | None:
     """Runs tests in a tree until one fails.
 
     Returns:

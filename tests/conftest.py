@@ -159,6 +159,24 @@ def all_devices() -> None:
     """Decodes on all logical devices of the CPU."""
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _searches_are_shared(_logical_devices):
+    """Traces a search once for all tests that decode with equal models."""
+    from support.shared_searches import shared_searches
+
+    with shared_searches():
+        yield
+
+
+@pytest.fixture
+def own_searches():
+    """Models and searches that no other test has, for one that changes them or counts traces."""
+    from support import shared_searches
+
+    with shared_searches.own_searches():
+        yield
+
+
 @pytest.fixture
 def eagerly():
     """Runs functions as written: tracing a step for several devices takes far longer than it."""

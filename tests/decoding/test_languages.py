@@ -285,7 +285,7 @@ def test_a_run_may_have_defaults(tmp_path, silent):
 
 @pytest.mark.integration
 def test_a_translator_translates_between_all_pairs_with_one_compiled_search(
-    run, silent, monkeypatch
+    run, silent, monkeypatch, own_searches
 ):
     decoder = make_decoder(run)
     (model,) = decoder.engine.models
