@@ -255,6 +255,10 @@ def judge(mutation: Mutation, tree: pathlib.Path) -> Outcome:
 def copy_tree(folder: pathlib.Path) -> pathlib.Path:
     """Copies the tracked files of the working tree, as they are, with their history."""
     tree = folder / "tree"
+    shared = ROOT.parent / "shared"
+    if shared.exists():  # the real corpora, which tests read beside the tree
+        (folder / "shared").parent.mkdir(parents=True, exist_ok=True)
+        (folder / "shared").symlink_to(shared)
     subprocess.run(["git", "clone", "--quiet", "--shared", str(ROOT), str(tree)], check=True)
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True)
     for name in listed.stdout.decode().split("\0"):

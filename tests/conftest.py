@@ -10,7 +10,7 @@ import pytest
 from t2t_lite import processor
 
 # What the selection and the end of a run need.
-pytest_plugins = ["support.parts", "support.run_watch"]
+pytest_plugins = ["support.costs", "support.parts", "support.run_watch"]
 
 # What helpers assert is explained as what tests assert.
 pytest.register_assert_rewrite("support")

@@ -4,6 +4,7 @@ import pathlib
 
 import numpy as np
 
+from support.kept_runs import kept_folder
 from support.small_runs import make_run, save_weights
 from t2t_lite.runs import run_folder
 from t2t_lite.text import imported_encoder
@@ -47,6 +48,16 @@ def imported_run(
         language_of: as for `write_vocabulary`.
         **hparams: those to change.
     """
+    settings = (default, language_of)
+    kept_folder(
+        folder, lambda made: _make_imported_run(made, *settings, **hparams), settings, hparams
+    )
+    return run_folder.RunFolder.open(str(folder))
+
+
+def _make_imported_run(
+    folder: pathlib.Path, default: str, language_of: str, **hparams: object
+) -> None:
     write_vocabulary(folder, default, language_of)
     sizes = {"max_length": 12, "num_hidden_layers": 1}
     # Else the noise would repeat its input.
@@ -58,4 +69,3 @@ def imported_run(
         noise = random.normal(size=variable.shape, scale=2.0 / variable.shape[0] ** 0.5)
         variable.assign(noise + (variable.name == "gamma"))
     save_weights(folder, model)
-    return run

@@ -1,4 +1,4 @@
-"""Trained models, and the searches traced for them, for all tests of a process that load equal ones.
+"""Models and their traced searches, for all tests of a process that load equal ones.
 
 Tracing a search takes a hundred times as long as a search for a few lines. Two loads are equal if
 the checkpoints, vocabularies and settings are, whatever the folder; that nobody has changed the

@@ -1,12 +1,14 @@
 """A run folder of a model that was not trained, and yet gives short outputs of varied subwords."""
 
 import pathlib
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import keras
 
 from support import small_runs
+from support.kept_runs import kept_folder
 from t2t_lite import registry
 from t2t_lite.runs import run_folder
 from t2t_lite.text.imported_encoder import ImportedEncoder
@@ -26,6 +28,23 @@ def short_run(
         write_vocabulary: writes an imported model's to a folder; None: it is built from text.
         **hparams: those to change.
     """
+    # Problems and writers of vocabularies may be those of the test's own file.
+    source = pathlib.Path(sys._getframe(1).f_code.co_filename).read_bytes()
+    settings = (problem, write_vocabulary and write_vocabulary.__qualname__)
+    kept_folder(
+        folder,
+        lambda made: _make_short_run(made, problem, write_vocabulary, **hparams),
+        *(source, settings, hparams),
+    )
+    return run_folder.RunFolder.open(str(folder / "run"))
+
+
+def _make_short_run(
+    folder: pathlib.Path,
+    problem: str,
+    write_vocabulary: Callable[[pathlib.Path], None] | None,
+    **hparams: Any,
+) -> None:
     data_dir = folder / "data"
     if write_vocabulary is None:
         registry.problem(problem).build_vocab(str(data_dir), "")
@@ -49,4 +68,3 @@ def short_run(
     table[4:] = 100.0 * model.softmax_embedding.matrix[1]  # from here on EOS is likeliest
     model.decoder.position.table.assign(table)
     small_runs.save_weights(run.folder, model)
-    return run

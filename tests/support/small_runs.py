@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from support.kept_runs import kept_folder
 from t2t_lite import registry
 from t2t_lite.generation.generator import generate_data
 from t2t_lite.models.seq2seq import Seq2Seq
@@ -106,6 +107,11 @@ def save_weights(folder: pathlib.Path, model: Seq2Seq, step: int = 7, **others: 
 
 def noisy_run(folder: pathlib.Path, **sizes: int) -> run_folder.RunFolder:
     """Makes a run folder of a tiny Transformer for bytes, whose weights are noise."""
+    kept_folder(folder, lambda made: _make_noisy_run(made, **sizes), sizes)
+    return run_folder.RunFolder.open(str(folder))
+
+
+def _make_noisy_run(folder: pathlib.Path, **sizes: int) -> None:
     problem = "translate_ende_wmt_characters"
     run = make_run(folder, problem, hparams_set="transformer_tiny", max_length=40, **sizes)
     model = run.build_model()
@@ -114,7 +120,6 @@ def noisy_run(folder: pathlib.Path, **sizes: int) -> run_folder.RunFolder:
         noise = random.normal(size=variable.shape, scale=2.0 / variable.shape[0] ** 0.5)
         variable.assign(noise + (variable.name == "gamma"))
     save_weights(folder, model)
-    return run
 
 
 def generate_pairs(folder: pathlib.Path, problem: str, count: int) -> pathlib.Path:
