@@ -1,7 +1,10 @@
 """Fixtures that all tests share."""
 
+import ctypes
+import gc
 import os
 import pathlib
+import resource
 import shutil
 
 import hypothesis
@@ -20,6 +23,9 @@ hypothesis.settings.register_profile("patient", deadline=None)
 hypothesis.settings.load_profile("patient")
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+# A process with more than this gives memory back after a file of tests.
+MOST_BYTES = 1400 << 20
 
 # How many logical devices the CPU is split into; the first is where everything else runs.
 LOGICAL_DEVICES = 8
@@ -85,7 +91,7 @@ def few_shards():
 
 
 @pytest.fixture(scope="module")
-def data_dir(tmp_path_factory) -> pathlib.Path:
+def data_dir(few_shards, tmp_path_factory) -> pathlib.Path:
     """60 pairs to train on."""
     from support.small_runs import generate_pairs
 
@@ -109,6 +115,16 @@ def browser(tmp_path_factory):
 def shared_data() -> pathlib.Path:
     """Folder of the real corpora."""
     return _shared("data")
+
+
+def pytest_collection_finish() -> None:
+    """Spares the garbage collector what stays until the end, and is called less often.
+
+    It would else look again and again through the modules of all tests and of TensorFlow.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 # By type, the instructions with which a processor lets TensorFlow call oneDNN for products in it.
@@ -157,6 +173,25 @@ def _one_device_decodes(request, monkeypatch) -> None:
 @pytest.fixture
 def all_devices() -> None:
     """Decodes on all logical devices of the CPU."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _memory_is_given_back():
+    """Frees what a file has left, once a process has grown: models and traces are in cycles."""
+    yield
+    if _resident_bytes() > MOST_BYTES:
+        from support.model_kinds import model_of
+        from support.shared_searches import SHARED
+
+        model_of.cache_clear()
+        SHARED.clear()
+        gc.collect()
+        ctypes.CDLL(None).malloc_trim(0)  # glibc would keep it for each thread
+
+
+def _resident_bytes() -> int:
+    pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize()
 
 
 @pytest.fixture(scope="session", autouse=True)

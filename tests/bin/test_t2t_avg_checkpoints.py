@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from support.commands import exit_code, printed_by, refusal
+from support.kept_runs import kept_folder
 from support.limits import full_disk
 from support.small_runs import fill, make_run, save_weights
 from t2t_lite.bin import t2t_avg_checkpoints
@@ -31,11 +32,15 @@ def refused(run: run_folder.RunFolder, *flags: str, code: int = 1) -> str:
 @pytest.fixture
 def run(tmp_path: pathlib.Path) -> run_folder.RunFolder:
     """A run with three checkpoints; all weights of each have one value."""
-    run = make_run(tmp_path / "run", num_hidden_layers=1, hidden_size=8)
+    kept_folder(tmp_path / "run", make_three_checkpoints)
+    return run_folder.RunFolder.open(str(tmp_path / "run"))
+
+
+def make_three_checkpoints(folder: pathlib.Path) -> None:
+    run = make_run(folder, num_hidden_layers=1, hidden_size=8)
     model = run.build_model()
     for step, value in VALUES.items():
         save_weights(run.folder, fill(model, value), step, optimizer=tf.Variable(5.0))
-    return run
 
 
 def weights(run: run_folder.RunFolder, path: str) -> tuple[int, set[float]]:

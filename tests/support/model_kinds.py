@@ -24,9 +24,11 @@ _TRANSFORMER = {
     "layer_prepostprocess_dropout": 0.3,
     "max_length": 32,
 }
+# For kinds that differ from post_norm in what a layer computes, not in how layers are stacked.
+_ONE_LAYER = {**_TRANSFORMER, "num_hidden_layers": 1}
 # As t2t-import makes them: Marian's and Hugging Face's, and M2M100.
 _MARIAN = {
-    **_TRANSFORMER,
+    **_ONE_LAYER,
     "attention_bias": True,
     "ffn_activation": "swish",
     "softmax_bias": True,
@@ -35,15 +37,15 @@ _MARIAN = {
 }
 _HUGGING_FACE_MARIAN = {**_MARIAN, "pos": "timing_paper", "norm_epsilon": 1e-5}
 _M2M100 = {
-    **_TRANSFORMER,
+    **_ONE_LAYER,
     "attention_bias": True,
     "position_offset": 2,
     "start_id": 1,
     "norm_epsilon": 1e-5,
 }
-_EXPERTS = {**_TRANSFORMER, "moe_num_experts": 4, "moe_hidden_sizes": "12"}
+_EXPERTS = {**_ONE_LAYER, "moe_num_experts": 4, "moe_hidden_sizes": "12"}
 _UNIVERSAL = {**_TRANSFORMER, "num_rec_steps": 2, "act_max_steps": 3}
-_EVOLVED = {**_TRANSFORMER, "num_encoder_layers": 0, "num_decoder_layers": 0}
+_EVOLVED = {**_ONE_LAYER, "num_encoder_layers": 0, "num_decoder_layers": 0}
 _LSTM = {"num_hidden_layers": 2, "hidden_size": 16, "dropout": 0.3}
 _NEURAL_GPU = {"num_hidden_layers": 2, "hidden_size": 16, "dropout": 0.3, "tape_extra": 5}
 # Layers of unlike width and kernel, one without attention, one residual from further below.
@@ -70,7 +72,7 @@ KINDS = {
     "marian": ("transformer", "transformer_base_v1", _MARIAN),
     "hugging_face_marian": ("transformer", "transformer_base_v1", _HUGGING_FACE_MARIAN),
     "m2m100": ("transformer", "transformer_base_v3", _M2M100),
-    "classifier": ("transformer_encoder", "transformer_base_v3", _TRANSFORMER),
+    "classifier": ("transformer_encoder", "transformer_base_v3", _ONE_LAYER),
     "experts": ("transformer", "transformer_moe_base", _EXPERTS),
     "universal": ("universal_transformer", "universal_transformer_base", _UNIVERSAL),
     "adaptive": ("universal_transformer", "adaptive_universal_transformer_base", _UNIVERSAL),

@@ -59,18 +59,25 @@ class SharedSearches:
             of_models[key] = _Worker(models, encoders, hparams, parts)
         return of_models[key]
 
+    def clear(self) -> None:
+        """Forgets all of them."""
+        self._models.clear()
+        self._workers.clear()
+
     def _forget(self, model: Any) -> None:
         for ids in [ids for ids in self._workers if id(model) in ids]:
             del self._workers[ids]
 
 
+SHARED = SharedSearches()
+
+
 @contextlib.contextmanager
 def shared_searches() -> Iterator[None]:
     """Lets everything that decodes in this process share."""
-    shared = SharedSearches()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TrainedModel, "load", lambda self, dtype="": shared.load(self, dtype))
-        patch.setattr(tensorflow_engine, "TensorFlowWorker", shared.worker)
+        patch.setattr(TrainedModel, "load", lambda self, dtype="": SHARED.load(self, dtype))
+        patch.setattr(tensorflow_engine, "TensorFlowWorker", SHARED.worker)
         yield
 
 

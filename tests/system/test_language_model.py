@@ -98,7 +98,7 @@ def test_it_has_learned_to_continue_prompts(each):
     assert decoded(each, *flags, text=prompts[:1]) == found[:1]
 
 
-def test_an_ensemble_continues_prompts_on_any_number_of_devices(trained):
+def test_an_ensemble_continues_prompts_on_any_number_of_devices(trained, all_devices):
     prompts = [" ".join(line(start).split()[:size]) for start in range(10) for size in (2, 4)]
     flags = (f"--decode_from_file={trained}/in.txt", "--checkpoint_path=120,60")
     together = decoded(trained, *flags, text=prompts)
