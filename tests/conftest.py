@@ -24,8 +24,8 @@ hypothesis.settings.load_profile("patient")
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-# A process with more than this gives memory back after a file of tests.
-MOST_BYTES = 1400 << 20
+# A file of tests that takes so many bytes gives back what it can.
+GROWTH = 100 << 20
 
 # How many logical devices the CPU is split into; the first is where everything else runs.
 LOGICAL_DEVICES = 8
@@ -147,9 +147,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _logical_devices() -> None:
+def _logical_devices(request) -> None:
     """Splits the CPU, which can be done only before TensorFlow has touched it."""
     import tensorflow as tf
+
+    from support.parts import optimize_graphs
+
+    optimize_graphs(request.config.getoption("part") is None)
 
     cpu = tf.config.list_physical_devices("CPU")[0]
     logical = [tf.config.LogicalDeviceConfiguration()] * LOGICAL_DEVICES
@@ -176,16 +180,25 @@ def all_devices() -> None:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _memory_is_given_back():
-    """Frees what a file has left, once a process has grown: models and traces are in cycles."""
+def _memory_is_given_back(_logical_devices):
+    """Frees what a file has left: models and traces are in cycles, and TensorFlow keeps some."""
+    from tensorflow.python.eager import context
+    from tensorflow.python.framework import ops
+
+    gradients = ops.gradient_registry._registry
+    there, before = set(gradients), _resident_bytes()
     yield
-    if _resident_bytes() > MOST_BYTES:
+    # It names a gradient for each recomputed block and each function of a loaded SavedModel.
+    for name in set(gradients) - there:
+        del gradients[name]
+    if _resident_bytes() > before + GROWTH:
         from support.model_kinds import model_of
         from support.shared_searches import SHARED
 
         model_of.cache_clear()
         SHARED.clear()
         gc.collect()
+        context.context().clear_kernel_cache()
         ctypes.CDLL(None).malloc_trim(0)  # glibc would keep it for each thread
 
 

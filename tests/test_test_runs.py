@@ -8,20 +8,18 @@ import time
 
 import pytest
 
-from support.parts import PARTS, part_of
+from support.parts import PARTS, optimize_graphs, part_of
 from support.run_watch import EXIT_CODE, KERNELS_VARIABLE
 
 TESTS = pathlib.Path(__file__).parent
-_MANY = """
+_BOTH = """
 import pytest
 
-@pytest.mark.parametrize("number", range(30))
-def test_unit(number):
+def test_unit():
     pass
 
 @pytest.mark.integration
-@pytest.mark.parametrize("number", range(30))
-def test_integration(number):
+def test_integration():
     pass
 """
 
@@ -44,18 +42,31 @@ def run_tests(folder: pathlib.Path, source: str, *flags: str, **variables: str):
 
 @pytest.mark.integration
 def test_each_integration_test_is_in_one_part_and_every_other_test_in_all(tmp_path):
-    ran = [run_tests(tmp_path, _MANY, f"--part={part}").stdout for part in range(PARTS)]
-    for number in range(30):
-        assert all(f"test_unit[{number}] PASSED" in out for out in ran)
-        in_parts = [f"test_integration[{number}] PASSED" in out for out in ran]
-        assert in_parts.index(True) == part_of(f"test_own.py::test_integration[{number}]")
-        assert sum(in_parts) == 1
-    assert "60 passed" in run_tests(tmp_path, _MANY).stdout
+    names = [f"test_{letter}.py" for letter in "abcdefghijkl"]
+    for name in names:
+        (tmp_path / name).write_text(_BOTH, encoding="utf-8")
+    ran = [run_tests(tmp_path, "", f"--part={part}").stdout for part in range(PARTS)]
+    for name in names:
+        assert all(f"{name}::test_unit PASSED" in out for out in ran)
+        parts = [f"{name}::test_integration PASSED" in out for out in ran]
+        assert [part for part, runs in enumerate(parts) if runs] == [part_of(f"{name}::test_x")]
+    assert all("::test_integration PASSED" in out for out in ran)
+    assert "24 passed" in run_tests(tmp_path, "").stdout
 
 
 def test_parts_are_those_of_every_machine():
-    names = [f"tests/a/test_b.py::test_c[{number}]" for number in range(6)]
-    assert [part_of(name) for name in names] == [0, 2, 0, 1, 2, 0]
+    names = [f"tests/a/test_{letter}.py::test_x[1]" for letter in "abcdefghijkl"]
+    assert [part_of(name) for name in names] == [2, 0, 0, 2, 2, 0, 2, 2, 1, 2, 1, 2]
+
+
+@pytest.mark.parametrize("part", [None, 0])
+def test_graphs_are_optimized_unless_there_are_parts(part, monkeypatch):
+    import tensorflow as tf
+
+    options = {}
+    monkeypatch.setattr(tf.config.optimizer, "set_experimental_options", options.update)
+    optimize_graphs(part is None)
+    assert options == {"disable_meta_optimizer": part is not None}
 
 
 @pytest.mark.integration

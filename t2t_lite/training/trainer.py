@@ -144,6 +144,8 @@ class Trainer:
         step = self.checkpoints.restore(config.accept_changed_data)
         self.workers.check("restored step", step)
         writer = MetricsWriter(folder, step)
+        if config.warm_start_from and not step:  # refuses a model before anything takes long
+            warm_start(self.model, config.warm_start_from, self.run)
         self._try_largest_batch()
         if step:
             log.info("resuming after step %d", step)
@@ -154,8 +156,6 @@ class Trainer:
                     config.warm_start_from,
                 )
             self._evaluate_if_due(step, writer)
-        elif config.warm_start_from:
-            warm_start(self.model, config.warm_start_from, self.run)
 
         hardware = Hardware.measure(self.strategy, self.model)
         costs = CostTracker(folder, step, train_step.window.sums, hardware)

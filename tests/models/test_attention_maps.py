@@ -53,9 +53,9 @@ def test_maps_of_all_layers(kind, model):
         pytest.param(
             "evolved",  # an additional layer of attention below, the decoder's with more heads
             {
-                "encoder": [HEADS] * LAYERS,
-                "decoder": [2 * HEADS, HEADS] * LAYERS,
-                "encoder_decoder": [HEADS] * 2 * LAYERS,
+                "encoder": [HEADS],
+                "decoder": [2 * HEADS, HEADS],
+                "encoder_decoder": [HEADS] * 2,
             },
             marks=pytest.mark.integration,
         ),

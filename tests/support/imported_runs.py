@@ -5,7 +5,7 @@ import pathlib
 import numpy as np
 
 from support.kept_runs import kept_folder
-from support.small_runs import make_run, save_weights
+from support.small_runs import make_run, open_copy, save_weights
 from t2t_lite.runs import run_folder
 from t2t_lite.text import imported_encoder
 
@@ -52,7 +52,7 @@ def imported_run(
     kept_folder(
         folder, lambda made: _make_imported_run(made, *settings, **hparams), settings, hparams
     )
-    return run_folder.RunFolder.open(str(folder))
+    return open_copy(folder, folder)
 
 
 def _make_imported_run(

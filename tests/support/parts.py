@@ -1,7 +1,8 @@
 """The integration tests in three parts, of which `.ci/run` takes one.
 
-`--part=N` keeps all other tests, and the integration tests whose names belong to part N. The whole
-name counts, with the file and the parameters, so that each part has tests of every file.
+`--part=N` keeps all other tests, and the integration tests of the files whose names belong to part
+N: tests of one file share what takes long to make. TensorFlow then runs graphs as they were traced,
+since optimizing one takes longer than running it once; without the flag it optimizes them.
 """
 
 import zlib
@@ -17,7 +18,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--part",
         type=int,
         choices=range(PARTS),
-        help="of the integration tests, run this third alone",
+        help="of the integration tests, run this third alone, with graphs as they were traced",
     )
 
 
@@ -27,15 +28,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     part = config.getoption("part")
     if part is None:
         return
-    kept = [
-        item
-        for item in items
-        if not item.get_closest_marker("integration") or part_of(item.nodeid) == part
-    ]
-    config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+    kept, left_out = [], []
+    for item in items:
+        is_of_part = not item.get_closest_marker("integration") or part_of(item.nodeid) == part
+        (kept if is_of_part else left_out).append(item)
+    config.hook.pytest_deselected(items=left_out)
     items[:] = kept
 
 
 def part_of(name: str) -> int:
-    """Returns the part of a test, whatever machine computes it."""
-    return zlib.crc32(name.encode()) % PARTS
+    """Returns the part of a test, by the name of its file, whatever machine computes it."""
+    return zlib.crc32(name.partition("::")[0].encode()) % PARTS
+
+
+def optimize_graphs(wanted: bool) -> None:
+    """Lets TensorFlow optimize graphs before it runs them, or not."""
+    import tensorflow as tf
+
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": not wanted})

@@ -36,7 +36,7 @@ def short_run(
         lambda made: _make_short_run(made, problem, write_vocabulary, **hparams),
         *(source, settings, hparams),
     )
-    return run_folder.RunFolder.open(str(folder / "run"))
+    return small_runs.open_copy(folder / "run", folder / "data")
 
 
 def _make_short_run(

@@ -1,5 +1,6 @@
 """Short trainings of a small model on `data_dir`, and the comparison of their results."""
 
+import json
 import pathlib
 from typing import Any
 
@@ -108,6 +109,16 @@ def save_weights(folder: pathlib.Path, model: Seq2Seq, step: int = 7, **others: 
 def noisy_run(folder: pathlib.Path, **sizes: int) -> run_folder.RunFolder:
     """Makes a run folder of a tiny Transformer for bytes, whose weights are noise."""
     kept_folder(folder, lambda made: _make_noisy_run(made, **sizes), sizes)
+    return open_copy(folder, folder)
+
+
+def open_copy(folder: pathlib.Path, data_dir: pathlib.Path) -> run_folder.RunFolder:
+    """Opens a run folder that was made elsewhere, as if it had been made here."""
+    path = folder / run_folder.FLAGS
+    flags = json.loads(path.read_text(encoding="utf-8"))
+    moved = {"output_dir": str(folder), "data_dir": str(data_dir)}
+    flags |= {name: value for name, value in moved.items() if name in flags}
+    path.write_text(json.dumps(flags, indent=1) + "\n", encoding="utf-8")
     return run_folder.RunFolder.open(str(folder))
 
 

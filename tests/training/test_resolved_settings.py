@@ -71,7 +71,7 @@ def test_unequal_hyperparameters_of_one_set(config):
 @pytest.mark.parametrize(
     ("name", "what"),
     [
-        ("text2text_tmpdir-train-00007-of-00100", "bytes of"),
+        ("text2text_tmpdir-train-00001-of-00002", "bytes of"),
         ("text2text_tmpdir-dev-00000-of-00001", "bytes of"),
         ("vocab.text2text_tmpdir.32768.subwords", "SHA-256 of"),
     ],
@@ -97,8 +97,8 @@ def test_data_made_from_something_else(config, copy):
 
 
 def test_missing_data(config, copy):
-    (copy / "text2text_tmpdir-train-00007-of-00100").unlink()
-    with pytest.raises(UserError, match="00007-of-00100 is missing"):
+    (copy / "text2text_tmpdir-train-00001-of-00002").unlink()
+    with pytest.raises(UserError, match="00001-of-00002 is missing"):
         other_than(config, data_dir=str(copy))
 
 
