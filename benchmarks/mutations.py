@@ -1,6 +1,6 @@
 """Mutations of the source at random: which of them do the tests notice?
 
-    python benchmarks/mutations.py [--count=40] [--seed=0] [--jobs=2] [--only=0,7]
+    python benchmarks/mutations.py [--count=40] [--seed=0] [--jobs=2] [--only=0,7] [--near]
 
 changes one operator, number, condition, argument or statement at a time in a copy of the working
 tree, drawn over all folders alike, and runs in turn, until a test fails:
@@ -26,7 +26,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -237,13 +237,15 @@ def first_failure(tree: pathlib.Path, tests: Sequence[str], selection: Sequence[
     return failed[1] if failed else ""
 
 
-def judge(mutation: Mutation, tree: pathlib.Path) -> Outcome:
+def judge(mutation: Mutation, tree: pathlib.Path, near_only: bool = False) -> Outcome:
     """Runs the tests on a mutated copy of the tree."""
     (tree / mutation.path).write_text(mutation.source, encoding="utf-8")
     try:
         folder = mutation.path.parent.as_posix()
         for name, selection in selections().items():
             for which, tests in (("near", tests_of(folder)), ("whole", ["tests"])):
+                if near_only and which == "whole":
+                    continue
                 test = first_failure(tree, tests, selection)
                 if test is not None:
                     return Outcome(f"{name}, {which}", test)
@@ -279,6 +281,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the draw")
     parser.add_argument("--jobs", type=int, default=2, help="mutations that are judged at a time")
     parser.add_argument("--only", default="", help="numbers of mutations, separated by commas")
+    parser.add_argument(
+        "--near", action="store_true", help="run the near tests alone: whole selections take long"
+    )
     flags = parser.parse_args()
 
     draw = random.Random(flags.seed)
@@ -293,11 +298,13 @@ def main() -> None:
         def judged(number: int) -> Outcome:
             tree = free.pop()
             try:
-                return judge(drawn[number], tree)
+                return judge(drawn[number], tree, flags.near)
             finally:
                 free.append(tree)
 
-        for number, outcome in zip(numbers, pool.map(judged, numbers), strict=True):
+        futures = {pool.submit(judged, number): number for number in numbers}
+        for future in as_completed(futures):
+            number, outcome = futures[future], future.result()
             one = drawn[number]
             outcomes.append(outcome)
             print(f"{number:3d} {one.path}:{one.line}: {_short(one.before)} -> {_short(one.after)}")

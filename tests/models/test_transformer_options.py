@@ -56,8 +56,8 @@ def test_padding_does_not_reach_real_positions():
 @pytest.mark.integration
 def test_experts_count_as_many_operations_as_a_feed_forward_layer():
     """A token's two experts have half of the filter's 24 features each; its gates are small."""
-    dense = make_model("pre_norm").forward_flops()
-    experts = make_model("experts").forward_flops()
+    dense = make_model("pre_norm", num_hidden_layers=2).forward_flops()
+    experts = make_model("experts", num_hidden_layers=2).forward_flops()
     gates = 2 * 2 * 2 * 16 * 4  # of two layers, for logits and noise
     assert experts.source == dense.source + gates
     assert experts.target == dense.target + gates

@@ -38,8 +38,9 @@ class SharedSearches:
         run = found.run
         key = json.dumps([found.origin(), run.model_name, run.problem.name, dtype], sort_keys=True)
         known = self._models.get(key)
-        if known is None or not _have_equal_weights(known, model):
-            self._models[key] = model
+        if known is not None and not _have_equal_weights(known, model):
+            self._forget(self._models.pop(key))
+        self._models.setdefault(key, model)
         self._models.move_to_end(key)
         if len(self._models) > MOST_MODELS:
             self._forget(self._models.popitem(last=False)[1])

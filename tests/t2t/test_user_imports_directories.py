@@ -18,7 +18,8 @@ from support.marks import by_name
 from t2t_lite.bin import t2t_datagen, t2t_decoder, t2t_trainer
 
 _DIRECTORIES = pathlib.Path(__file__).parents[1] / "fixtures" / "usr_dirs"
-_STEPS = ["--train_steps=5", "--eval_steps=1", "--hparams=batch_size=256,batch_shuffle_size=0"]
+_SMALL = "--hparams=batch_size=256,batch_shuffle_size=0,num_hidden_layers=1"
+_STEPS = ["--train_steps=3", "--eval_steps=1", _SMALL]
 _SEARCH = "--decode_hparams=beam_size=1,extra_length=2"
 
 _ARCHIVES = {".gz": "gztar", ".tgz": "gztar", ".zip": "zip"}
