@@ -134,3 +134,10 @@ def test_the_folders_used_longest_ago_are_forgotten(tmp_path):
     forget_oldest(tmp_path, most_bytes=250)
     assert {int(path.name) for path in tmp_path.iterdir() if path.is_dir()} == {2, 3}
     shutil.rmtree(tmp_path / f"{2:064d}")
+
+
+def test_what_another_process_has_just_removed_is_passed_over(tmp_path):
+    """A link to nothing is listed, too, and is not there."""
+    for name in ("incomplete-one", "0" * 64):
+        (tmp_path / name).symlink_to("removed")
+    forget_oldest(tmp_path, most_bytes=0)

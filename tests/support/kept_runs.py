@@ -59,9 +59,9 @@ def kept_folder(
             with tempfile.TemporaryDirectory(dir=cache, prefix="incomplete-") as temporary:
                 make(pathlib.Path(temporary, "made"))
                 os.rename(pathlib.Path(temporary, "made"), kept)
+            forget_oldest(cache)
         os.utime(kept)
         shutil.copytree(kept, folder, dirs_exist_ok=True)
-    forget_oldest(cache)
 
 
 @functools.cache
@@ -83,19 +83,34 @@ def code_files(root: pathlib.Path) -> Iterator[pathlib.Path]:
 
 def forget_oldest(cache: pathlib.Path, most_bytes: int = MOST_BYTES) -> None:
     """Removes the folders used longest ago until the rest fits; not one that is being copied."""
-    for path in cache.glob("incomplete-*"):  # of a run that was killed
-        if time.time() - path.stat().st_mtime > _MOST_SECONDS:
+    for path in cache.glob("incomplete-*"):
+        if time.time() - _last_used(path) > _MOST_SECONDS:  # of a run that was killed
             shutil.rmtree(path, ignore_errors=True)
-    kept = [path for path in cache.iterdir() if path.is_dir() and len(path.name) == 64]
+    kept = [path for path in cache.iterdir() if len(path.name) == 64]  # of a digest
     total = 0
-    for path in sorted(kept, key=lambda path: path.stat().st_mtime, reverse=True):
-        total += sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+    for path in sorted(kept, key=_last_used, reverse=True):
+        total += sum(_bytes(file) for file in path.rglob("*"))
         if total <= most_bytes:
             continue
         lock = path.with_suffix(".lock")
         with contextlib.suppress(BlockingIOError), _locked(lock, wait=False):
-            shutil.rmtree(path)
+            shutil.rmtree(path, ignore_errors=True)
             lock.unlink()
+
+
+def _last_used(path: pathlib.Path) -> float:
+    """Returns a folder's time; for one that another process has just removed, the present."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return time.time()
+
+
+def _bytes(path: pathlib.Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 @functools.cache
