@@ -125,9 +125,8 @@ def _machine() -> tuple[object, ...]:
 
 
 def _user_cache() -> pathlib.Path:
-    return pathlib.Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / (
-        "t2t_lite/tests"
-    )
+    caches = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+    return caches / "t2t_lite" / "tests"
 
 
 @contextlib.contextmanager
