@@ -9,6 +9,8 @@ tree, drawn over all folders alike, and runs in turn, until a test fails:
 2. all tests that `.ci/run` takes;
 3. the tests that `.ci/run all` takes, in the same two steps.
 
+With `--near`, whole selections are left out, which take long.
+
 For each mutation it prints the change and the test that noticed it, then the counts of each step.
 The same seed draws the same mutations of the same source. Survivors of all steps deserve a look:
 many of them change nothing that can be seen.
