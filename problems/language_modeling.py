@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from t2t_lite import registry
 from t2t_lite.corpora import archives
-from t2t_lite.corpora.corpora import RemoteFile, existing_files, require_file
+from t2t_lite.corpora.corpora import RemoteFile, existing_files
 from t2t_lite.data.problem import DatasetSplit, three_splits
 from t2t_lite.data.text_problems import Text2SelfProblem
 from t2t_lite.errors import DataError
@@ -24,27 +24,26 @@ from t2t_lite.text.text_files import iterate_lines
 
 @registry.register_problem
 class Text2selfTmpdir(Text2textTmpdir):
-    """Your own text: `targets.train.txt`, `targets.eval.txt` and, if you like, `targets.test.txt`.
+    """Your own text: `targets.train.txt` and, if you like, `targets.{eval,test}.txt`.
 
     One text per line, in the folder `--tmp_dir`, each file perhaps compressed (`.gz`, `.bz2`);
-    empty lines are dropped. A subword vocabulary, 100 training files.
+    empty lines are dropped. Without `targets.eval.txt`, the last lines of training are held out, as
+    in `text2text_tmpdir`. A subword vocabulary, 100 training files.
     """
 
     has_inputs = False
 
-    def fetch_sources(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
-        """Returns the file of a split."""
-        (path,) = self._text_files(tmp_dir, dataset_split)
-        return [require_file(path, "it should contain the text, one per line")]
-
-    def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
-        """Yields the lines of a split."""
-        (path,) = self.fetch_sources(tmp_dir, dataset_split)
+    def read(self, paths: Sequence[pathlib.Path]) -> Iterator[Sample]:
+        """Yields the lines of a file."""
+        (path,) = paths
         lines = self.bad_input.counted(iterate_lines(path, self.bad_input), str(path))
         return _with_text((line for line in lines if self.bad_input.is_usable(line)), str(path))
 
-    def _text_files(self, tmp_dir: str, split: str) -> list[pathlib.Path]:
-        return [pathlib.Path(tmp_dir) / f"targets.{split}.txt"]
+    def _files(self, tmp_dir: str, split: str) -> list[pathlib.Path]:
+        return super()._files(tmp_dir, split)[1:]
+
+    def _contents(self, path: pathlib.Path) -> str:
+        return "it should contain the text, one per line"
 
 
 @registry.register_problem

@@ -1,9 +1,10 @@
 """Your own aligned text files, without any code.
 
-Put `inputs.train.txt`, `targets.train.txt`, `inputs.eval.txt` and `targets.eval.txt` into the
-folder `--tmp_dir`, one sentence per line, line n of the targets belonging to line n of the inputs;
+Put `inputs.train.txt` and `targets.train.txt` into the folder `--tmp_dir`, one sentence per line,
+line n of the targets belonging to line n of the inputs; `inputs.eval.txt`, `targets.eval.txt`,
 `inputs.test.txt` and `targets.test.txt` are optional. Each may be compressed (`.gz`, `.bz2`). Pairs
-with an empty side are dropped.
+with an empty side are dropped. Without `eval` files, the last pairs of training are held out as dev
+split, 5 % but at most 2,000, and neither they nor their equals train.
 """
 
 import os
@@ -13,6 +14,7 @@ from typing import Any
 
 from t2t_lite import registry
 from t2t_lite.corpora import corpora
+from t2t_lite.data import holding_out
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.text import text_encoder, vocabularies
@@ -37,29 +39,66 @@ class Text2textTmpdir(Text2TextProblem):
 
     def splits_to_generate(self, tmp_dir: str) -> Sequence[dict[str, Any]]:
         """Returns all splits, except a test split without any file."""
-        has_test = any(map(corpora.find_file, text_files(tmp_dir, DatasetSplit.TEST)))
+        has_test = self._has_files(tmp_dir, DatasetSplit.TEST)
         return [
             entry
             for entry in self.dataset_splits
             if has_test or entry["split"] != DatasetSplit.TEST
         ]
 
+    def split_settings(self, tmp_dir: str) -> dict[str, Any]:
+        """Where the dev pairs come from, as long as there are any."""
+        if self._has_files(tmp_dir, DatasetSplit.EVAL):
+            return {"dev split": "files of its own"}
+        is_there = self._has_files(tmp_dir, DatasetSplit.TRAIN)
+        return {"dev split": "held out of training"} if is_there else {}
+
     def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
-        """Returns the existing files of both sides."""
-        return corpora.existing_files(text_files(tmp_dir, dataset_split))
+        """Returns the existing files of all sides."""
+        return corpora.existing_files(
+            self._files(tmp_dir, self._read_split(tmp_dir, dataset_split))
+        )
 
     def fetch_sources(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
-        """Returns the files of both sides."""
-        inputs, targets = text_files(tmp_dir, dataset_split)
-        return [
-            corpora.require_file(inputs, "it should contain the sources, one sentence per line"),
-            corpora.require_file(targets, "it should contain the targets, one sentence per line"),
-        ]
+        """Returns the files of all sides."""
+        paths = self._files(tmp_dir, self._read_split(tmp_dir, dataset_split))
+        return [corpora.require_file(path, self._contents(path)) for path in paths]
 
     def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
         """Yields the pairs of a split."""
-        inputs, targets = self.fetch_sources(tmp_dir, dataset_split)
+        paths = self.fetch_sources(tmp_dir, dataset_split)
+        held_out = self._read_split(tmp_dir, DatasetSplit.EVAL) == DatasetSplit.TRAIN
+        if not held_out or dataset_split == DatasetSplit.TEST:
+            return self.read(paths)
+        return holding_out.training_or_held_out(
+            lambda: self.read(paths),
+            training=dataset_split == DatasetSplit.TRAIN,
+            name=" and ".join(map(str, paths)),
+            dev_files=" and ".join(map(str, self._files(tmp_dir, DatasetSplit.EVAL))),
+        )
+
+    def read(self, paths: Sequence[pathlib.Path]) -> Iterator[Sample]:
+        """Yields the pairs of the files of both sides."""
+        inputs, targets = paths
         return corpora.aligned_pairs(inputs, targets, self.bad_input)
+
+    def _files(self, tmp_dir: str, split: str) -> list[pathlib.Path]:
+        """Returns the paths of the files of a split, whether they exist or not."""
+        return text_files(tmp_dir, split)
+
+    def _has_files(self, tmp_dir: str, split: str) -> bool:
+        return any(map(corpora.find_file, self._files(tmp_dir, split)))
+
+    def _read_split(self, tmp_dir: str, split: str) -> str:
+        """Returns the split whose files are read for a split."""
+        if split == DatasetSplit.EVAL and not self._has_files(tmp_dir, split):
+            return DatasetSplit.TRAIN
+        return split
+
+    def _contents(self, path: pathlib.Path) -> str:
+        """Returns what a missing file should contain, for the error."""
+        side = "sources" if path.name.startswith("inputs") else "targets"
+        return f"it should contain the {side}, one sentence per line"
 
 
 @registry.register_problem

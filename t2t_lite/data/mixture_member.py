@@ -144,6 +144,10 @@ class Member(Text2TextProblem):
         """Returns the problem's."""
         return self.of.splits_to_generate(tmp_dir)
 
+    def split_settings(self, tmp_dir: str) -> dict[str, Any]:
+        """Returns the problem's."""
+        return self.of.split_settings(tmp_dir)
+
     def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
         """Returns the problem's."""
         return self.of.source_files(tmp_dir, dataset_split)

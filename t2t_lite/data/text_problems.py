@@ -256,6 +256,13 @@ class Text2TextProblem(Problem):
         """Returns the entries of `dataset_splits` to generate; override if one is optional."""
         return self.dataset_splits
 
+    def split_settings(self, tmp_dir: str) -> dict[str, Any]:
+        """What decides which samples a split has, besides its files; the fingerprint has it.
+
+        Of data whose raw files are gone, nothing is known any more: an empty dictionary.
+        """
+        return {}
+
     def prefixed(self, samples: Iterable[Sample]) -> Iterator[Sample]:
         """Yields copies of the samples, `inputs_prefix` and `targets_prefix` before the text."""
         inputs, targets = self.inputs_prefix, self.targets_prefix

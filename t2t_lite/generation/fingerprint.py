@@ -145,6 +145,7 @@ def guard_splits(
             "clean": str(options.cleaning) if group.source == DatasetSplit.TRAIN else "",
             "alignments": _alignments(options) if group.source == DatasetSplit.TRAIN else "",
             **problem.encoding_settings,
+            **problem.split_settings(tmp_dir),
         }
         part = _Part(
             name=group.name,
@@ -282,8 +283,9 @@ def _differences(there: Entry, now: Entry, is_complete: bool) -> Iterator[str]:
             yield f"{name}: {old.size} -> {new.size} bytes"
         elif old.sha256 != new.sha256:
             yield f"{name}: other contents"
-    for name, old_value in there.options.items():  # an older release may not have recorded all
-        new_value = now.options.get(name)
+    # An older release may not have recorded all options; those of raw files may go with them.
+    for name in there.options.keys() & now.options.keys():
+        old_value, new_value = there.options[name], now.options[name]
         # Data generated without errors is the same with skip_bad.
         if old_value != new_value and (name, new_value) != ("skip_bad", True):
             yield f"{name}: {old_value!r} -> {new_value!r}"

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
+from t2t_lite.data import holding_out
 from t2t_lite.data.text_problems import TextConcat2ClassProblem as _Concat
 from t2t_lite.errors import UserError
 from t2t_lite.t2t import generator_utils
@@ -58,15 +59,29 @@ __all__ = [
 
 
 class _Tmpdir(Text2TextProblem):
-    """T2T's names of the files of `text2text_tmpdir`, for subclasses."""
+    """T2T's names of the files of `text2text_tmpdir`, for subclasses.
+
+    Without the files of evaluation, the last pairs of training are held out, as there.
+    """
 
     TRAIN_FILES: ClassVar[Sequence[str]] = ("inputs.train.txt", "targets.train.txt")
     EVAL_FILES: ClassVar[Sequence[str]] = ("inputs.eval.txt", "targets.eval.txt")
 
     def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterable[Sample]:
         """Yields the pairs of two files in `tmp_dir`."""
-        names = self.TRAIN_FILES if dataset_split == DatasetSplit.TRAIN else self.EVAL_FILES
-        return text2text_txt_iterator(*(os.path.join(tmp_dir, name) for name in names))
+        train, dev = (
+            [os.path.join(tmp_dir, name) for name in names]
+            for names in (self.TRAIN_FILES, self.EVAL_FILES)
+        )
+        is_training = dataset_split == DatasetSplit.TRAIN
+        if any(map(os.path.exists, dev)):
+            return text2text_txt_iterator(*(train if is_training else dev))
+        return holding_out.training_or_held_out(
+            lambda: text2text_txt_iterator(*train),
+            is_training,
+            " and ".join(train),
+            " and ".join(dev),
+        )
 
 
 class Text2textTmpdir(_Tmpdir):

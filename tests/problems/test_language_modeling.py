@@ -97,6 +97,7 @@ def test_your_own_text(tmp_path):
     with pytest.raises(UserError, match=r"targets\.train\.txt is missing; it should contain"):
         problem.generate_samples("", str(tmp_path), "train")
     (tmp_path / "targets.train.txt").write_text("one\n \n two \n")
+    (tmp_path / "targets.eval.txt").write_text("three\n")
     samples = list(problem.generate_samples("", str(tmp_path), "train"))
     assert samples == [{"targets": "one"}, {"targets": "two"}]
     (tmp_path / "targets.eval.txt").write_text("\n")

@@ -11,6 +11,7 @@ from t2t_lite.bin import t2t_datagen
 from t2t_lite.data import records
 from t2t_lite.errors import DataError, UserError
 from t2t_lite.generation.generator import generate_data
+from t2t_lite.problems.language_modeling import Text2selfTmpdir
 from t2t_lite.problems.text2text_tmpdir import Text2textTmpdir, Text2textTmpdirTokens
 
 SOURCES = ["a cat sleeps .", "a dog runs .", "the cat runs .", "the dog sleeps .", "cats run ."]
@@ -104,6 +105,101 @@ def test_a_test_split_is_made_if_its_files_are_there(raw, data):
     write_lines(raw / "targets.test.txt", TARGETS[:3])
     generate_data(FewFiles(), str(data), str(raw))
     assert len(list(records.read_examples(FewFiles().existing_filepaths(str(data), "test")))) == 3
+
+
+# ---- without dev files
+
+
+def write_long(folder: pathlib.Path, count: int = 60) -> list[tuple[str, str]]:
+    """Writes numbered training pairs, and one empty line and an equal of the last pair among them.
+
+    No dev files remain. Returns the pairs with text.
+    """
+    for path in folder.glob("*"):
+        path.unlink()
+    pairs = [(f"cat {n}", f"Katze {n}") for n in range(count)]
+    lines = [pairs[-1], *pairs[:10], ("alone", ""), *pairs[10:]]
+    for side, texts in zip(("inputs", "targets"), zip(*lines, strict=True), strict=True):
+        write_lines(folder / f"{side}.train.txt", texts)
+    return pairs
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_without_dev_files_the_last_pairs_are_held_out(raw, data, caplog, reverse):
+    pairs = write_long(raw)
+    generate_data(FewFiles(was_reversed=reverse), str(data), str(raw))
+    assert decoded_pairs(FewFiles(), data, "eval") == pairs[-3:]
+    assert sorted(decoded_pairs(FewFiles(), data, "train")) == sorted(pairs[:-3])
+    assert "the last 3 of 61 lines of text are held out as dev split" in caplog.text
+    assert "dropped 1 lines of training: they equal held-out ones" in caplog.text
+
+    again = data.with_name("again")
+    generate_data(FewFiles(was_reversed=reverse), str(again), str(raw))
+    for path in data.glob("*-of-*"):
+        assert (again / path.name).read_bytes() == path.read_bytes()
+
+
+def test_the_vocabulary_does_not_see_held_out_pairs(raw, data):
+    write_long(raw)
+    for side in ("inputs", "targets"):
+        with (raw / f"{side}.train.txt").open("a") as file:
+            file.write("ΩΩΩ\n")
+    problem = FewFiles()
+    text = list(problem.generate_text_for_vocab(str(data), str(raw)))
+    assert "cat 0" in text
+    assert "ΩΩΩ" not in text
+
+
+class FewLines(Text2selfTmpdir):
+    base_name = "text2self_tmpdir"
+    approx_vocab_size = 64
+    dataset_splits = FewFiles.dataset_splits
+
+
+def test_a_language_model_holds_out_the_last_lines(raw, data):
+    pairs = write_long(raw, 40)
+    (raw / "inputs.train.txt").unlink()
+    write_lines(raw / "inputs.eval.txt", ["no file of this problem"])
+    problem = FewLines()
+    generate_data(problem, str(data), str(raw))
+    texts = {
+        split: [sample["targets"] for sample in problem.text_samples(str(data), str(raw), split)]
+        for split in ("train", "eval")
+    }
+    targets = [target for _, target in pairs]
+    assert texts == {"train": targets[:-2], "eval": targets[-2:]}
+
+
+def test_a_test_split_is_read_from_its_own_files(raw, data):
+    write_long(raw)
+    write_lines(raw / "inputs.test.txt", SOURCES[:2])
+    write_lines(raw / "targets.test.txt", TARGETS[:2])
+    samples = FewFiles().text_samples(str(data), str(raw), "test")
+    assert [sample["inputs"] for sample in samples] == SOURCES[:2]
+
+
+def test_a_few_pairs_without_dev_files_are_an_error_before_any_work(raw, data):
+    for name in ("inputs.eval.txt", "targets.eval.txt"):
+        (raw / name).unlink()
+    with pytest.raises(DataError, match=r"no dev files \(.*eval.txt\), and 4 lines .* too few"):
+        generate_data(FewFiles(), str(data), str(raw))
+    assert not list(data.glob("vocab*"))
+
+
+def test_dev_files_that_come_later_are_not_passed_over(raw, data):
+    write_long(raw)
+    generate_data(FewFiles(), str(data), str(raw))
+    write_lines(raw / "inputs.eval.txt", SOURCES)
+    write_lines(raw / "targets.eval.txt", SOURCES)
+    with pytest.raises(
+        UserError,
+        match=r"dev split: 'held out of training' -> 'files of its own'.*delete "
+        r"text2text_tmpdir-train-\*, text2text_tmpdir-dev-\*",
+    ):
+        generate_data(FewFiles(), str(data), str(raw))
+    for path in raw.iterdir():  # nor do files that are gone matter
+        path.unlink()
+    generate_data(FewFiles(), str(data), str(raw))
 
 
 @pytest.mark.parametrize("name", ["inputs.train.txt", "targets.eval.txt"])

@@ -276,6 +276,16 @@ def test_tokens_are_listed_by_the_user(upstream, folders, caplog):
     assert words == ["<pad>", "<EOS>", "<UNK>", "a", "b"]
 
 
+def test_the_last_pairs_are_held_out_without_files_of_evaluation(upstream, folders):
+    registry.register_problem("usr_tokens")(FromFile)
+    words = [f"w{number}" for number in range(40)]
+    for name in ("inputs.train.txt", "targets.train.txt", "vocab.txt"):
+        pathlib.Path(folders[1], name).write_text("\n".join(words))
+    found = generate("usr_tokens", folders)
+    assert decoded_pairs(found, folders[0], "eval") == [("w38", "w38"), ("w39", "w39")]
+    assert sorted(decoded_pairs(found, folders[0], "train")) == sorted((w, w) for w in words[:38])
+
+
 class OwnFile(text_problems.Text2TextProblem):
     def feature_encoders(self, data_dir):
         with open(f"{data_dir}/letters.json") as file:
