@@ -55,6 +55,7 @@ class Flag(Setting):
         """Adds the flag to absl's set, which parses it; `checked` checks the value."""
         definition = _DEFINITIONS.get(self.kind, flags.DEFINE_string)
         definition(self.name, self.default, self.help, flag_values=values)
+        values[self.name].parser = _Parser(self, values[self.name].parser)
 
     def describe(self) -> str:
         """Returns the flag's part of `--help`."""
@@ -64,6 +65,21 @@ class Flag(Setting):
         if self.default is not None and self.default is not False and self.default != "":
             text = f"{text.removesuffix('.')} (default: {format_default(self.default)})."
         return head + "\n" + textwrap.fill(text, 92, initial_indent=" " * 8, **INDENT)
+
+
+class _Parser(flags.ArgumentParser):
+    """absl's parser of a flag, with our message for a value of another kind."""
+
+    def __init__(self, flag: Flag, parser: flags.ArgumentParser) -> None:
+        self._flag = flag
+        self._parser = parser
+
+    def parse(self, argument: Any) -> Any:
+        """Returns the value that an argument stands for, as absl does."""
+        try:
+            return self._parser.parse(argument)
+        except ValueError:
+            return self._flag.checked(argument, f"--{self._flag.name}")
 
 
 INDENT: dict[str, Any] = {"subsequent_indent": " " * 8, "break_on_hyphens": False}
