@@ -5,7 +5,6 @@ flags. There is no global state, so commands can also be called from Python.
 """
 
 import codecs
-import errno
 import functools
 import gc
 import importlib
@@ -22,7 +21,13 @@ from absl import flags
 
 from t2t_lite import registry, usr_dirs
 from t2t_lite.bin import console, usr_dir_flags
-from t2t_lite.errors import ExitError, UsageError, UserError, did_you_mean
+from t2t_lite.errors import (
+    ExitError,
+    UsageError,
+    UserError,
+    describe_os_error,
+    did_you_mean,
+)
 from t2t_lite.runs import checkpoint_files
 from t2t_lite.runs.config import TrainedModelConfig
 from t2t_lite.settings import Config, HParams, Setting, settings_by_group, settings_of
@@ -189,7 +194,7 @@ class Command:
         except BrokenPipeError:  # the reader has closed: `t2t-trainer --help | head -1`
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except OSError as error:
-            code = self._fail(_describe_os_error(error), UserError.exit_code)
+            code = self._fail(describe_os_error(error), UserError.exit_code)
         except UnicodeEncodeError as error:
             encoding = codecs.lookup(sys.stdout.encoding).name
             if encoding == "utf-8" or codecs.lookup(error.encoding).name != encoding:
@@ -398,8 +403,3 @@ def _describe_setting(setting: Setting) -> str:
     return textwrap.fill(
         f"{head:27} {setting.help}", 100, **(INDENT | {"subsequent_indent": " " * 28})
     )
-
-
-def _describe_os_error(error: OSError) -> str:
-    what = "the disk is full" if error.errno == errno.ENOSPC else error.strerror or str(error)
-    return f"{error.filename}: {what}" if error.filename else what

@@ -5,6 +5,7 @@ any other exception is a defect of this package and shows its traceback.
 """
 
 import difflib
+import errno
 import itertools
 import os
 import re
@@ -53,6 +54,12 @@ class ExitError(UserError):
             f"{self.path}, line {frame.lineno}: the code ended the program with code "
             f"{quoted(end.code)}: let it raise an error, or return"
         )
+
+
+def describe_os_error(error: OSError) -> str:
+    """Returns what the system refused, after the name of the file or folder, if it is known."""
+    what = "the disk is full" if error.errno == errno.ENOSPC else error.strerror or str(error)
+    return f"{error.filename}: {what}" if error.filename else what
 
 
 def first_line(error: Exception) -> str:

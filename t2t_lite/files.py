@@ -1,6 +1,7 @@
 """Atomic writing of files and folders, and file names that other programs misinterpret."""
 
 import contextlib
+import errno
 import glob
 import hashlib
 import os
@@ -10,13 +11,38 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from t2t_lite.errors import UserError
+from t2t_lite.errors import UserError, first_line
 
 # Suffix of a file that is still being written; this package never reads such a file.
 INCOMPLETE = ".incomplete"
 
 # Characters that keep a name from matching itself as a glob pattern; * and ? do not.
 _MISREAD = re.compile(r"[\[\\]")
+
+
+@contextlib.contextmanager
+def errors_of(
+    path: str | os.PathLike[str], foreign: tuple[type[Exception], ...] = ()
+) -> Iterator[None]:
+    """Lets errors of writing in the block name what is written, and nothing temporary.
+
+    Args:
+        path: the file or folder. Errors of `path` + `INCOMPLETE`, or of a file in it, are named by
+            `path`, and so are those without a name: the system gives none to an open file.
+        foreign: exceptions that a library raises instead of `OSError`.
+    """
+    final = os.fspath(path)
+    try:
+        yield
+    except OSError as error:
+        names = error.filename, error.filename2  # of a copy, the second one is written
+        if names[0] is None or any(str(name).startswith(final + INCOMPLETE) for name in names):
+            error.filename = final
+        raise
+    except foreign as error:
+        is_full = os.strerror(errno.ENOSPC) in str(error)
+        number = errno.ENOSPC if is_full else errno.EIO
+        raise OSError(number, first_line(error), final) from error
 
 
 @contextlib.contextmanager
@@ -40,17 +66,17 @@ def whole_file(path: str | os.PathLike[str], durable: bool = True) -> Iterator[p
     final.parent.mkdir(parents=True, exist_ok=True)
     temporary = final.with_name(final.name + INCOMPLETE)
     try:
-        yield temporary
-        if durable:
-            with temporary.open("rb") as written:
-                os.fsync(written.fileno())
-        temporary.replace(final)
-        if durable:
-            sync_folder(final.parent)
-    except BaseException as error:
-        temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename is None:
-            error.filename = os.fspath(final)  # an error from writing to an open file has no name
+        with errors_of(final):
+            yield temporary
+            if durable:
+                with temporary.open("rb") as written:
+                    os.fsync(written.fileno())
+            temporary.replace(final)
+            if durable:
+                sync_folder(final.parent)
+    except BaseException:
+        with contextlib.suppress(OSError):  # such as that of a folder that is missing
+            temporary.unlink(missing_ok=True)
         raise
 
 
@@ -72,7 +98,7 @@ def whole_folder(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
         raise UserError(f"{final} already exists: remove it, or name another folder")
     temporary = final.with_name(final.name + INCOMPLETE)
     shutil.rmtree(temporary, ignore_errors=True)  # left by a killed process
-    with made_folder(final.parent):
+    with made_folder(final.parent), errors_of(final):
         temporary.mkdir()
         try:
             yield temporary

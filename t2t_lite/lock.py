@@ -49,14 +49,14 @@ def _acquire(path: pathlib.Path, command: str, exit_stack: contextlib.ExitStack)
     try:
         import fcntl  # here, because not every system has it
 
-        file = exit_stack.enter_context(path.open("a", encoding="utf-8"))
+        file = exit_stack.enter_context(path.open("ab", buffering=0))
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # The previous holder may have removed it since it was opened.
         if os.path.samestat(os.fstat(file.fileno()), path.stat()):
             exit_stack.callback(path.unlink, missing_ok=True)
-            file.truncate(0)
-            file.write(f"process {os.getpid()} on {socket.gethostname()}")
-            file.flush()
+            with contextlib.suppress(OSError):  # the disk is full: the lock holds all the same
+                file.truncate(0)
+                file.write(f"process {os.getpid()} on {socket.gethostname()}".encode())
             return True
     except (BlockingIOError, FileNotFoundError):
         pass

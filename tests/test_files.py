@@ -1,21 +1,24 @@
 """Atomic writing of files and folders."""
 
 import dataclasses
+import errno
 import os
 import pathlib
 import types
 
 import pytest
 
+from support.limits import full_disk
 from t2t_lite import files
 from t2t_lite.decoding import dataset_decoding, jobs
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.trained_model import TrainedModel
-from t2t_lite.errors import UserError
+from t2t_lite.distillation.text import PairWriter, write_lines
+from t2t_lite.errors import UserError, describe_os_error
 from t2t_lite.insights import job
 from t2t_lite.insights.config import InsightsConfig
 from t2t_lite.reporting import report
-from t2t_lite.runs import averaging, run_folder
+from t2t_lite.runs import averaging, metrics_jsonl, run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
 
 
@@ -51,6 +54,68 @@ def test_a_folder_has_its_name_when_it_is_whole(tmp_path):
     assert sorted(tmp_path.rglob("*")) == [tmp_path / "a", folder, folder / "file"]
     with pytest.raises(UserError, match="already exists"), files.whole_folder(folder):
         pass
+
+
+class ForeignError(Exception):
+    """What a library raises instead of OSError."""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, "No space left on device"),
+        OSError(errno.ENOSPC, "No space left on device", "{new}"),
+        OSError(errno.ENOSPC, "No space left on device", "{new}/variables/data"),
+        OSError(errno.ENOSPC, "No space left on device", "/a/source", None, "{new}/copy"),
+        ForeignError("{new}/data.tempstate42; No space left on device\nand more"),
+    ],
+    ids=["unnamed", "temporary", "below", "copied", "foreign"],
+)
+@pytest.mark.parametrize("writing", [files.whole_file, files.whole_folder, files.errors_of])
+def test_an_error_of_writing_names_what_is_written(tmp_path, writing, error):
+    path = tmp_path / "out"
+    named = [
+        part.format(new=f"{path}.incomplete") if isinstance(part, str) else part
+        for part in (
+            *error.args,
+            *((error.filename, None, error.filename2) if isinstance(error, OSError) else ()),
+        )
+    ]
+    with (
+        pytest.raises(OSError, match=r"'.*/out'") as raised,
+        files.errors_of(path, (ForeignError,)),
+        writing(path),
+    ):
+        raise type(error)(*named)
+    assert describe_os_error(raised.value) == f"{path}: the disk is full"
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_error_of_something_else_keeps_its_name(tmp_path):
+    with (
+        pytest.raises(FileNotFoundError, match="/no/such/file"),
+        files.whole_folder(tmp_path / "out"),
+    ):
+        pathlib.Path("/no/such/file").read_bytes()
+
+
+@pytest.mark.parametrize("room", [0, 5])
+def test_files_that_grow_name_themselves_when_the_disk_is_full(tmp_path, room):
+    def append(path: pathlib.Path) -> None:
+        metrics_jsonl.append(path.parent, {"kind": "train", "step": 1})
+
+    def write_pair(path: pathlib.Path) -> None:
+        with PairWriter(path.parent, "train") as writer:
+            writer.write("a longer source", "target")
+
+    for name, write in {
+        metrics_jsonl.METRICS: append,
+        "sources.txt": lambda path: write_lines(path, ["a longer line"]),
+        "inputs.train.txt": write_pair,
+    }.items():
+        with full_disk(room), pytest.raises(OSError, match="too large") as raised:
+            write(tmp_path / name)
+        assert raised.value.filename == str(tmp_path / name)
 
 
 def fail_beside(folder, other):

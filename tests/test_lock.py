@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+from support.limits import full_disk
 from t2t_lite.errors import UserError
 from t2t_lite.lock import locked
 from t2t_lite.runs import run_folder
@@ -55,6 +56,17 @@ def test_a_run_that_came_to_nothing_leaves_no_folder(tmp_path):
     with pytest.raises(ZeroDivisionError), run_folder.exclusive(str(tmp_path / "run")):
         raise ZeroDivisionError
     assert os.listdir(tmp_path) == []
+
+
+def test_a_lock_holds_on_a_full_disk(tmp_path):
+    with full_disk(0), locked(tmp_path / "x.lock", "t2t-decoder", "is writing x"):
+        with (
+            pytest.raises(UserError, match="another t2t-decoder is writing x"),
+            locked(tmp_path / "x.lock", "t2t-decoder", "is writing x"),
+        ):
+            pass
+        with pytest.raises(ZeroDivisionError), locked(tmp_path / "y.lock", "a", "b"):
+            raise ZeroDivisionError  # what fails in the block is what is reported
 
 
 def test_a_lock_of_another_name_is_another_lock(tmp_path):

@@ -24,6 +24,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, Any, ClassVar
 
+from t2t_lite import files
 from t2t_lite.data.mixture_member import Direction, Member
 from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit, Output
 from t2t_lite.data.text_problems import Text2TextProblem
@@ -215,7 +216,10 @@ class MultilingualProblem(Text2TextProblem):
         Meanwhile a temporary file has the text of all, since the sizes must be known first.
         """
         members = sorted(self.members, key=lambda member: member.name)
-        with tempfile.TemporaryFile("w+", encoding="ascii") as file:
+        with (
+            files.errors_of(tempfile.gettempdir()),
+            tempfile.TemporaryFile("w+", encoding="ascii") as file,
+        ):
             sizes = []
             for member in members:
                 member.bad_input = self.bad_input

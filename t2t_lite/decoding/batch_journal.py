@@ -100,7 +100,10 @@ class BatchJournal:
 
     def append(self, record: BatchRecord) -> None:
         """Appends a record; it is on disk when this returns."""
-        with self._path.open("a", encoding="utf-8", newline="\n") as file:
+        with (
+            files.errors_of(self._target),
+            self._path.open("a", encoding="utf-8", newline="\n") as file,
+        ):
             file.write(_encoded(record))
             file.flush()
             os.fsync(file.fileno())

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TextIO
 
+from t2t_lite import files
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.errors import DataError, UsageError
@@ -65,11 +66,11 @@ def write_splits(
         DataError: the raw text is unusable, or the training split is empty.
     """
     counts: Counter[str] = Counter()
-    with contextlib.ExitStack() as files, progress("reading text", unit="pairs") as advance:
+    with contextlib.ExitStack() as closing, progress("reading text", unit="pairs") as advance:
         writers: dict[str, PairWriter] = {}
         for split, pair in _pairs_by_split(problem, data_dir, tmp_dir):
             if split not in writers:
-                writers[split] = files.enter_context(PairWriter(folder, split))
+                writers[split] = closing.enter_context(PairWriter(folder, split))
             writers[split].write(*pair)
             counts[split] += 1
             advance(1)
@@ -95,13 +96,16 @@ class PairWriter:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for file in self._files:
-            file.close()
+        for path, file in zip(self._paths, self._files, strict=True):
+            with files.errors_of(path):
+                file.close()
 
     def write(self, source: str, target: str) -> None:
         """Adds a pair."""
-        for file, text in zip(self._files, (source, target), strict=True):
-            file.write(f"{text}\n")
+        texts = source, target
+        for path, file, text in zip(self._paths, self._files, texts, strict=True):
+            with files.errors_of(path):
+                file.write(f"{text}\n")
 
 
 def pairs_of(folder: pathlib.Path, split: str) -> Iterator[Pair]:
@@ -113,7 +117,7 @@ def pairs_of(folder: pathlib.Path, split: str) -> Iterator[Pair]:
 def write_lines(path: pathlib.Path, lines: Iterable[str]) -> int:
     """Writes lines to a file; returns their number."""
     count = 0
-    with path.open("w", encoding="utf-8", newline="\n") as file:
+    with files.errors_of(path), path.open("w", encoding="utf-8", newline="\n") as file:
         for line in lines:
             file.write(f"{one_line(line)}\n")
             count += 1

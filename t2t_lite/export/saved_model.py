@@ -266,7 +266,8 @@ def export(run: RunFolder, checkpoint: str | None, export_dir: str, hparams: Dec
     with new_folders(export_dir, list(modules)) as folders:
         for kind, module in modules.items():
             folder = folders[kind]
-            tf.saved_model.save(module, str(folder), signatures=module.__call__)
+            with files.errors_of(folder, (tf.errors.OpError,)):
+                tf.saved_model.save(module, str(folder), signatures=module.__call__)
             readme = _README.format(
                 problem=run.problem.name,
                 kind=kind,

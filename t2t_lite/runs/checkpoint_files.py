@@ -164,21 +164,23 @@ def whole_checkpoint(path: str) -> Iterator[str]:
 
     Like `files.whole_file`: after a crash there is the old checkpoint, none, or the new one.
     """
+    import tensorflow as tf
+
     folder, temporary = pathlib.Path(path).parent, pathlib.Path(path + files.INCOMPLETE)
     shutil.rmtree(temporary, ignore_errors=True)  # left by a killed process
-    temporary.mkdir(parents=True)
     try:
-        prefix = str(temporary / "checkpoint")
-        yield prefix
-        for suffix in (_DATA, CHECKPOINT_INDEX):
-            with open(prefix + suffix, "rb") as written:
-                os.fsync(written.fileno())
-        pathlib.Path(path + CHECKPOINT_INDEX).unlink(
-            missing_ok=True
-        )  # old names, new values: neither
-        for suffix in (_DATA, CHECKPOINT_INDEX):
-            os.replace(prefix + suffix, path + suffix)
-        files.sync_folder(folder)
+        with files.errors_of(path, (tf.errors.OpError,)):
+            temporary.mkdir(parents=True)
+            prefix = str(temporary / "checkpoint")
+            yield prefix
+            for suffix in (_DATA, CHECKPOINT_INDEX):
+                with open(prefix + suffix, "rb") as written:
+                    os.fsync(written.fileno())
+            # Old names, new values: neither.
+            pathlib.Path(path + CHECKPOINT_INDEX).unlink(missing_ok=True)
+            for suffix in (_DATA, CHECKPOINT_INDEX):
+                os.replace(prefix + suffix, path + suffix)
+            files.sync_folder(folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 

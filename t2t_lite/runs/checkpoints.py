@@ -22,7 +22,7 @@ import tensorflow as tf
 
 from t2t_lite import files
 from t2t_lite.data.problem import DatasetSplit, Problem
-from t2t_lite.errors import UserError, first_line
+from t2t_lite.errors import UserError, describe_os_error, first_line
 from t2t_lite.generation import fingerprint
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs import checkpoint_files, run_folder
@@ -209,6 +209,11 @@ class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
         if written:
             written.result()
 
+    def check(self) -> None:
+        """Raises the error of the last checkpoint, if its writing has already failed."""
+        if self._written and self._written.done():
+            self.wait()
+
     def _write(self, step: int, snapshot: "Snapshot", paused: float) -> None:
         """Writes a checkpoint, and deletes the oldest beyond `keep`; runs in a thread.
 
@@ -228,10 +233,10 @@ class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
             checkpoint_files.list_checkpoints(self._folder, there[-self._keep :])
             for old in there[: -self._keep]:
                 checkpoint_files.delete_checkpoint(old)
-        except (tf.errors.OpError, OSError) as error:
+        except OSError as error:
             kept = f"the last good one is {before[-1]}" if before else "there is no earlier one"
             raise UserError(
-                f"checkpoint of step {step} not saved ({kept}): {first_line(error)}"
+                f"checkpoint of step {step} not saved ({kept}): {describe_os_error(error)}"
             ) from error
         log.info(
             "checkpoint of step %d: paused %.0f ms, written in %.0f ms",

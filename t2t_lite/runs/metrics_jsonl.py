@@ -57,7 +57,8 @@ def cut_back(folder: pathlib.Path, step: int) -> set[int]:
 
 def append(folder: pathlib.Path, record: Mapping[str, Any]) -> None:
     """Adds a record, which is on disk when this returns: before the checkpoint of its step."""
-    with (folder / METRICS).open("a+b") as lines:
+    path = folder / METRICS
+    with files.errors_of(path), path.open("a+b") as lines:
         end = lines.seek(0, os.SEEK_END)
         lines.seek(max(end - 1, 0))
         torn = end and lines.read(1) != b"\n"  # by a kill: start the record on a new line

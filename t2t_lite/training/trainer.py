@@ -165,6 +165,7 @@ class Trainer:
             with naming_bad_file(self.data.paths), progress:
                 skipped = SkippedSteps(train_step, self.run.encoders)
                 while step < config.train_steps and not self._must_stop(timer):
+                    self.checkpoints.check()
                     batch = next(self.batches)
                     with self.workers.collective_step():
                         skipped.check(train_step(batch, step), batch, step)
@@ -253,10 +254,10 @@ class Trainer:
         due = finished or step % config.local_eval_frequency == 0 or step == config.train_steps
         if config.schedule == "train" or not due:
             return
+        self.checkpoints.wait()  # its error comes before an evaluation; the best ones are linked
         if step not in writer.evaluated:
             with averaged_weights(self.model, self.optimizer):
                 self.evaluator(step, writer)
-        self.checkpoints.wait()  # the best are kept by linking their files
         self.selection.update()
 
 

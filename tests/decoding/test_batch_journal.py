@@ -5,6 +5,7 @@ import pathlib
 import numpy as np
 import pytest
 
+from support.limits import full_disk
 from t2t_lite.data.problem import Output
 from t2t_lite.decoding.batch_journal import (
     FROM_START,
@@ -66,6 +67,14 @@ def test_the_target_appears_whole_and_in_order(target):
         journal.finish()
     assert target.read_bytes() == b"eins\na\xe2\x80\xa8b\x00\tc\n\nvier\n"
     assert [path.name for path in target.parent.iterdir()] == ["out"]
+
+
+def test_a_full_disk_names_the_target(target):
+    with BatchJournal(target, ORIGIN).opened() as journal:
+        size = target.with_name("out.part").stat().st_size
+        with full_disk(size + 10), pytest.raises(OSError, match="too large") as raised:
+            journal.append(RECORDS[0])
+    assert raised.value.filename == str(target)
 
 
 def test_resumes_with_the_batches_of_the_last_window(target):

@@ -1,5 +1,6 @@
 """Checkpoints on disk: exact, whole or not at all, with a fallback from damaged ones."""
 
+import concurrent.futures
 import logging
 import os
 import pathlib
@@ -297,7 +298,7 @@ def test_a_full_disk_leaves_the_last_good_checkpoint(tmp_path):
     before = sorted(os.listdir(tmp_path))
     content = (tmp_path / f"model.ckpt-2{DATA}").read_bytes()
     run.train(1)
-    message = r"step 3 not saved .*good one is .*ckpt-2\).*too large"
+    message = r"step 3 not saved .*good one is .*ckpt-2\): .*/model.ckpt-3: .*too large"
     with full_disk(100):
         run.checkpoints.save(3)
         with pytest.raises(UserError, match=message):
@@ -305,6 +306,11 @@ def test_a_full_disk_leaves_the_last_good_checkpoint(tmp_path):
         run.checkpoints.save(3)
         with pytest.raises(UserError, match="step 3 not saved"):  # noticed at the next save
             run.checkpoints.save(4)
+        run.checkpoints.save(3)
+        concurrent.futures.wait([run.checkpoints._written])
+        with pytest.raises(UserError, match="step 3 not saved"):  # or step
+            run.checkpoints.check()
+        run.checkpoints.check()
     assert sorted(os.listdir(tmp_path)) == before
     assert (tmp_path / f"model.ckpt-2{DATA}").read_bytes() == content
     assert Training(tmp_path).restore() == 2

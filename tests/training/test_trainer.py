@@ -298,6 +298,10 @@ def test_a_full_disk_leaves_the_last_good_checkpoint(trained, data_dir, monkeypa
     no_space = tf.errors.ResourceExhaustedError(None, None, "No space left on device")
     newest = tf.train.latest_checkpoint(str(trained))
     monkeypatch.setattr(checkpoints.Snapshot, "write", Mock(side_effect=no_space))
-    with pytest.raises(UserError, match=r"step 6 not saved .*model\.ckpt-4.*No space left"):
-        trainer.run(config(data_dir, trained, train_steps=6))
+    evaluate = Mock()
+    monkeypatch.setattr(trainer.Evaluator, "__call__", evaluate)
+    message = r"step 6 not saved .*model\.ckpt-4\): .*model\.ckpt-6: the disk is full"
+    with pytest.raises(UserError, match=message):
+        trainer.run(config(data_dir, trained, train_steps=8))
     assert tf.train.latest_checkpoint(str(trained)) == newest
+    assert not evaluate.called, "it is reported at once"
