@@ -2,7 +2,8 @@
 
 The caller's process is one of the workers: it keeps the others busy and does the remaining tasks
 itself, which saves copying them to another process. The others are started with "spawn", since a
-fork would copy the locks and threads of the libraries that the caller has loaded.
+fork would copy the locks and threads of the libraries that the caller has loaded. They do not run
+the caller's script again, so that a plain script or a notebook can make data.
 """
 
 import collections
@@ -10,15 +11,19 @@ import contextlib
 import functools
 import gc
 import itertools
+import logging
 import multiprocessing
 import os
 import pathlib
 import pickle
 import signal
+import sys
 import threading
+import types
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.context import SpawnContext, SpawnProcess
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
@@ -27,15 +32,40 @@ from t2t_lite.files import INCOMPLETE, whole_file
 from t2t_lite.t2t import flags as t2t_flags
 from t2t_lite.t2t import user_imports
 
+log = logging.getLogger(__name__)
+
 Job = TypeVar("Job")
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+
+# How a pickle names the module of what is defined in a script or notebook.
+_MAIN = b"__main__"
 
 # One in progress, and two to bridge the time in which the caller's process prepares and does one.
 _TASKS_PER_WORKER = 3
 
 # Results that may wait for an earlier one; the caller's process goes this far while others start.
 _RESULTS_PER_WORKER = 32
+
+
+class _Process(SpawnProcess):
+    """A process that is started without the caller's main module.
+
+    Otherwise it would import it: a script that makes data would do so in each process.
+    """
+
+    def start(self) -> None:
+        """Starts the process."""
+        main = sys.modules["__main__"]
+        sys.modules["__main__"] = types.ModuleType("__main__")
+        try:
+            super().start()
+        finally:
+            sys.modules["__main__"] = main
+
+
+class _Context(SpawnContext):
+    Process = _Process
 
 
 class Workers(Generic[Job]):
@@ -56,6 +86,7 @@ class Workers(Generic[Job]):
         self._path = folder / f"job{INCOMPLETE}"
         self._num_workers = num_workers or available_cores()
         self._pool: ProcessPoolExecutor | None = None
+        self._is_alone = False
 
     def __enter__(self) -> Self:
         return self
@@ -94,7 +125,7 @@ class Workers(Generic[Job]):
         remaining = _until_failure(tasks, failures)
         first = list(itertools.islice(remaining, 2))
         all_tasks = itertools.chain(first, remaining)
-        if here or self._num_workers == 1 or len(first) < 2:
+        if here or self._num_workers == 1 or len(first) < 2 or not self._start_pool():
             yield from map(functools.partial(_do, method, self._job), all_tasks)
         else:
             yield from self._share_out(method, all_tasks)
@@ -105,7 +136,8 @@ class Workers(Generic[Job]):
         self, method: Callable[[Job, Task], Result], tasks: Iterator[Task]
     ) -> Iterator[Result]:
         """Implements `map` with all processes."""
-        pool = self._started_pool()
+        pool = self._pool
+        assert pool is not None
         others = self._num_workers - 1
         most = _RESULTS_PER_WORKER * self._num_workers
         own: collections.deque[Task] = collections.deque()  # not assigned yet
@@ -129,12 +161,12 @@ class Workers(Generic[Job]):
             raise UserError(
                 "a worker process died: it was killed, perhaps because memory ran out, or could "
                 "not start; run the command again to continue from here (fewer --num_workers take "
-                "less memory). In your own script, start the work below "
-                "`if __name__ == '__main__':`, or use num_workers=1"
+                "less memory)"
             ) from None
 
-    def _started_pool(self) -> ProcessPoolExecutor:
-        if self._pool is None:
+    def _start_pool(self) -> bool:
+        """Starts the other processes, unless the job is one that they cannot load."""
+        if self._pool is None and not self._is_alone:
             try:
                 flags = t2t_flags.given() if user_imports.packages() else {}
                 pickled = pickle.dumps(flags) + pickle.dumps(self._job)
@@ -143,6 +175,13 @@ class Workers(Generic[Job]):
                     f"cannot send the encoders to worker processes ({error}); make them picklable, "
                     "or use --num_workers=1"
                 ) from None
+            if _MAIN in pickled:
+                log.info(
+                    "only this process encodes, since a class of the encoders is defined in the "
+                    "script or notebook itself: others could import it from a module"
+                )
+                self._is_alone = True
+                return False
             # Passed in a file: this process would hang if another died at its start and the job
             # exceeded the capacity of a pipe.
             self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -150,11 +189,11 @@ class Workers(Generic[Job]):
                 temporary.write_bytes(pickled)
             self._pool = ProcessPoolExecutor(
                 self._num_workers - 1,
-                multiprocessing.get_context("spawn"),
+                _Context(),
                 initializer=_start,
                 initargs=(self._path, user_imports.packages()),
             )
-        return self._pool
+        return not self._is_alone
 
 
 def available_cores() -> int:

@@ -172,20 +172,36 @@ def test_an_error_of_the_tasks_comes_after_the_results_before_it(tmp_path, num_w
     assert seen == list(range(count))
 
 
-_UNGUARDED = """
-import pathlib
+_SCRIPT = """
+import logging, multiprocessing, pathlib
 from t2t_lite.generation.workers import Workers
-with Workers(b"0" * 1_000_000, pathlib.Path(__file__).parent, 2) as workers:
-    list(workers.map(bytes.__add__, [b"1" * 1_000_000] * 8))
+logging.basicConfig(level="INFO")
+print("begun")
+class Own:
+    def add(self, number):
+        return number
+job, method = {job}
+with Workers(job, pathlib.Path("work"), 3) as workers:
+    found = []
+    for result in workers.map(method, range(40)):
+        found.append(result)
+        processes = len(multiprocessing.active_children())
+print(sum(found), processes)
 """
 
 
-def test_workers_that_cannot_start_are_an_error_whatever_the_size_of_their_input(tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(_UNGUARDED)
-    ended = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)
-    assert ended.returncode == 1
-    assert "UserError: a worker process died" in ended.stderr
+@pytest.mark.parametrize("how", ["script.py", "-"])
+@pytest.mark.parametrize(("job", "processes"), [("1, int.__add__", 2), ("Own(), Own.add", 0)])
+def test_a_plain_script_or_a_notebook_is_not_run_again(tmp_path, how, job, processes):
+    """What is defined there cannot be loaded elsewhere, so that this process works alone."""
+    script = _SCRIPT.format(job=job)
+    (tmp_path / "script.py").write_text(script)
+    ended = subprocess.run(
+        [sys.executable, how], input=script, cwd=tmp_path, capture_output=True, text=True
+    )
+    total = sum(range(40)) + (40 if processes else 0)
+    assert (ended.stdout, ended.returncode) == (f"begun\n{total} {processes}\n", 0), ended.stderr
+    assert ("could import it from a module" in ended.stderr) == (processes == 0)
 
 
 def test_processes_find_the_job_in_the_folder_and_nothing_stays_there(tmp_path):
