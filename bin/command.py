@@ -19,7 +19,7 @@ from typing import Any, NoReturn, TypeVar
 
 from absl import flags
 
-from t2t_lite import registry, usr_dirs
+from t2t_lite import files, registry, usr_dirs
 from t2t_lite.bin import console, usr_dir_flags
 from t2t_lite.errors import (
     ExitError,
@@ -28,6 +28,7 @@ from t2t_lite.errors import (
     describe_os_error,
     did_you_mean,
 )
+from t2t_lite.progress import log_lines
 from t2t_lite.runs import checkpoint_files
 from t2t_lite.runs.config import TrainedModelConfig
 from t2t_lite.settings import Config, HParams, Setting, settings_by_group, settings_of
@@ -109,9 +110,21 @@ def config_flags(
 
 
 def from_flags(config_class: type[C], args: types.SimpleNamespace) -> C:
-    """Returns the configuration that the flags of `config_flags` describe."""
-    values = vars(args)
-    return config_class(**{name: values[name] for name in settings_of(config_class)})
+    """Returns the configuration that the flags of `config_flags` describe.
+
+    Raises:
+        UserError: a file to read is not there, or one to write cannot be written: before anything
+            takes time.
+    """
+    settings, values = settings_of(config_class), vars(args)
+    config = config_class(**{name: values[name] for name in settings})
+    for name, setting in settings.items():
+        path = values[name]
+        if path and setting.reads and path != "-":
+            files.require_readable(path, f"--{name}")
+        elif path and setting.writes:
+            files.require_writable(path, f"--{name}")
+    return config
 
 
 # The flags of every command.
@@ -186,7 +199,7 @@ class Command:
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", console.SILENT)
         code = 0
         try:
-            with console.log_lines():
+            with log_lines():
                 self._dispatch(body, arguments)
             sys.stdout.flush()
         except UserError as error:

@@ -1,8 +1,7 @@
-"""What a command writes to stderr: its log lines, but no chatter of libraries that it loads."""
+"""Keeps the chatter of libraries that a command loads off stderr."""
 
 import contextlib
 import gc
-import logging
 import os
 import sys
 import tempfile
@@ -53,29 +52,3 @@ def _uncollected_import() -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
-
-
-class _CurrentStderr(logging.StreamHandler):
-    """Writes to the current `sys.stderr`, so that a live progress display can catch the lines."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.stream = sys.stderr
-        super().emit(record)
-
-
-@contextlib.contextmanager
-def log_lines() -> Iterator[None]:
-    """Prints this package's log messages of level INFO and above on stderr."""
-    logger = logging.getLogger("t2t_lite")
-    handler = _CurrentStderr()
-    handler.setFormatter(logging.Formatter("%(levelname)s %(asctime)s %(message)s", "%H:%M:%S"))
-    level, propagate = logger.level, logger.propagate
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    logger.propagate = False
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(level)
-        logger.propagate = propagate

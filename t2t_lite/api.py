@@ -16,6 +16,7 @@ from t2t_lite.errors import UsageError, UserError, did_you_mean
 from t2t_lite.generation import generator
 from t2t_lite.generation.config import TMP_DIR, DatagenOptions
 from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.progress import shown_progress
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.settings import to_assignments
@@ -163,7 +164,8 @@ def generate_data(
     folders = _expanded(data_dir), _expanded(tmp_dir)
     for folder in folders:
         pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
-    generator.generate_data(problem, *folders, settings)
+    with shown_progress():
+        generator.generate_data(problem, *folders, settings)
 
 
 def train(
@@ -178,6 +180,8 @@ def train(
     **settings: Any,
 ) -> Run:
     """Trains a model, or resumes from the newest checkpoint in `output_dir`.
+
+    Log lines show the progress, unless the program has configured logging itself.
 
     Args:
         problem: a registered name, or a registered `Problem`.
@@ -213,7 +217,8 @@ def train(
         decode_hparams=decode_hparams,
         **_known(TrainerConfig, settings),
     )
-    trainer.run(config)
+    with shown_progress():
+        trainer.run(config)
     return open_run(output_dir)
 
 
@@ -249,14 +254,15 @@ def evaluate(
     dataset_split = _split(split)
     run = run if isinstance(run, Run) else open_run(run)
     hparams = DecodeHParams.of(run).copy(**decode_hparams)
-    (scores,) = checkpoint_evaluation.score_checkpoints(
-        [run.checkpoint(checkpoint)],
-        devices.make_strategy(None),
-        dataset_split,
-        _expanded(data_dir),
-        to_assignments(hparams, decode_hparams),
-        metrics,
-    )
+    with shown_progress():
+        (scores,) = checkpoint_evaluation.score_checkpoints(
+            [run.checkpoint(checkpoint)],
+            devices.make_strategy(None),
+            dataset_split,
+            _expanded(data_dir),
+            to_assignments(hparams, decode_hparams),
+            metrics,
+        )
     return scores.values
 
 

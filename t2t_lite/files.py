@@ -8,10 +8,11 @@ import os
 import pathlib
 import re
 import shutil
+import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from t2t_lite.errors import UserError, first_line
+from t2t_lite.errors import UserError, describe_os_error, first_line
 
 # Suffix of a file that is still being written; this package never reads such a file.
 INCOMPLETE = ".incomplete"
@@ -159,6 +160,49 @@ def digest(path: str | os.PathLike[str], algorithm: str = "sha256") -> str:
     """Returns the digest of a file as hexadecimal digits."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, algorithm).hexdigest()
+
+
+def require_readable(path: str, label: str) -> None:
+    """Checks that a path is that of a file that can be read, such as a pipe.
+
+    Args:
+        path: the path.
+        label: what messages call it, such as its flag.
+
+    Raises:
+        UserError: it is not.
+    """
+    try:
+        is_folder = stat.S_ISDIR(os.stat(path).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        raise UserError(f"{label}={path}: no such file") from None
+    if is_folder:
+        raise UserError(f"{label}={path} is a folder: name a file")
+    if not os.access(path, os.R_OK):
+        raise UserError(f"{label}={path}: {os.strerror(errno.EACCES)}")
+
+
+def require_writable(path: str, label: str) -> None:
+    """Checks that a file can be written to its folder, and missing folders be made.
+
+    Args:
+        path: the path of the file.
+        label: what messages call it, such as its flag.
+
+    Raises:
+        UserError: it cannot.
+    """
+    if os.path.isdir(path):
+        raise UserError(f"{label}={path} is a folder: name a file in it")
+    folder = next(folder for folder in pathlib.Path(path).absolute().parents if folder.exists())
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise UserError(
+            f"{label}={path} cannot be written: "
+            f"{describe_os_error(OSError(error.errno, error.strerror, os.fspath(folder)))}"
+        ) from None
 
 
 def is_same(path: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Progress of long work: a bar in a terminal, periodic log lines elsewhere."""
+"""Progress of long work: log lines on stderr; in a terminal, bars."""
 
 import contextlib
 import logging
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 log = logging.getLogger(__name__)
 
+_PACKAGE = "t2t_lite"
 _SECONDS_BETWEEN_LINES = 10.0
 
 # Shows how many units are done and, as text, how many per second.
@@ -78,3 +79,38 @@ def duration(seconds: float) -> str:
     """Formats a duration as hours, minutes and whole seconds, such as "1:02:03" or "26:00:00"."""
     minutes, left = divmod(round(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02}:{left:02}"
+
+
+class _CurrentStderr(logging.StreamHandler):
+    """Writes to the current `sys.stderr`, so that a live progress display can catch the lines."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.stream = sys.stderr
+        super().emit(record)
+
+
+@contextlib.contextmanager
+def log_lines() -> Iterator[None]:
+    """Prints this package's log messages of level INFO and above on stderr."""
+    logger = logging.getLogger(_PACKAGE)
+    handler = _CurrentStderr()
+    handler.setFormatter(logging.Formatter("%(levelname)s %(asctime)s %(message)s", "%H:%M:%S"))
+    level, propagate = logger.level, logger.propagate
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+        logger.propagate = propagate
+
+
+@contextlib.contextmanager
+def shown_progress() -> Iterator[None]:
+    """Prints log messages as `log_lines` does, unless the program has configured logging."""
+    logger = logging.getLogger(_PACKAGE)
+    is_configured = logger.hasHandlers() or logger.level != logging.NOTSET
+    with contextlib.nullcontext() if is_configured else log_lines():
+        yield

@@ -54,6 +54,8 @@ class Setting:
         below: the number that all allowed ones are smaller than.
         others: further types of values that Python code may give.
         group: title under which `--help` lists it.
+        reads: whether it is the path of a file that is read; "-" is standard input.
+        writes: whether it is the path of a file to write.
     """
 
     name: str
@@ -67,6 +69,8 @@ class Setting:
     below: float | None = None
     others: tuple[type, ...] = ()
     group: str = ""
+    reads: bool = False
+    writes: bool = False
 
     @property
     def bounds(self) -> str:
@@ -155,6 +159,8 @@ def setting(
     above: float | None = None,
     below: float | None = None,
     path: bool = False,
+    reads: bool = False,
+    writes: bool = False,
     group: str = "",
 ) -> T:
     """Declares a dataclass field as a setting.
@@ -168,14 +174,17 @@ def setting(
         above: the number that all allowed ones are greater than.
         below: the number that all allowed ones are smaller than.
         path: whether a str holds a path, in which `~` is the home folder.
+        reads: whether it is that of a file that is read; commands check that it is there.
+        writes: whether it is that of a file to write; commands check that it can be written.
         group: title under which `--help` lists this field and the following ones; "": unchanged.
 
     Returns:
         The field for `dataclasses.dataclass`; type checkers see a value of the default's type.
     """
     bounds = {"minimum": minimum, "maximum": maximum, "above": above, "below": below}
-    told = {"help": help, "choices": tuple(choices), **bounds}
-    metadata = {_KEY: told, "path": path, "group": group}
+    told: dict[str, Any] = {"help": help, "choices": tuple(choices), **bounds}
+    told |= {"reads": reads, "writes": writes}
+    metadata = {_KEY: told, "path": path or reads or writes, "group": group}
     field: Any = dataclasses.field(default=default, metadata=metadata)
     return typing.cast(T, field)
 

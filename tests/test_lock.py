@@ -1,5 +1,6 @@
 """A lock keeps a second process out, and names its holder."""
 
+import contextlib
 import os
 import pathlib
 import re
@@ -67,6 +68,27 @@ def test_a_lock_holds_on_a_full_disk(tmp_path):
             pass
         with pytest.raises(ZeroDivisionError), locked(tmp_path / "y.lock", "a", "b"):
             raise ZeroDivisionError  # what fails in the block is what is reported
+
+
+def fail_after_writing(folder: pathlib.Path, contents: dict[str, str]) -> None:
+    """Writes files into a run folder while it is locked, and fails."""
+    with contextlib.suppress(ZeroDivisionError), run_folder.exclusive(str(folder)):
+        for name, text in contents.items():
+            (folder / name).write_text(text)
+        raise ZeroDivisionError
+
+
+def test_of_a_run_that_failed_at_its_start_only_the_users_files_are_left(tmp_path):
+    (tmp_path / "vocab.mine").touch()
+    written = "hparams.json", "flags.json", "vocab.new", "events.out.tfevents.1", "metrics.jsonl"
+    fail_after_writing(tmp_path, {**dict.fromkeys(written, ""), "notes": ""})
+    assert sorted(os.listdir(tmp_path)) == ["notes", "vocab.mine"]
+
+
+@pytest.mark.parametrize("trace", ["model.ckpt-2.index", "metrics.jsonl"])
+def test_a_run_that_failed_later_is_left(tmp_path, trace):
+    fail_after_writing(tmp_path, {"hparams.json": "", trace: "{}\n"})
+    assert sorted(os.listdir(tmp_path)) == sorted(["hparams.json", trace])
 
 
 def test_a_lock_of_another_name_is_another_lock(tmp_path):

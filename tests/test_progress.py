@@ -1,5 +1,6 @@
 import io
 import logging
+import re
 
 import pytest
 
@@ -69,3 +70,41 @@ def test_draws_a_bar_in_a_terminal(monkeypatch, caplog):
 )
 def test_durations_are_shown_in_whole_seconds(seconds: float, text: str):
     assert progress.duration(seconds) == text
+
+
+def unconfigured(monkeypatch) -> logging.Logger:
+    """Leaves logging as in a program that has not configured any; not for a fixture.
+
+    pytest adds its own handlers when a test begins.
+    """
+    logger = logging.getLogger("t2t_lite")
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    monkeypatch.setattr(logger, "handlers", [])
+    monkeypatch.setattr(logger, "level", logging.NOTSET)
+    return logger
+
+
+def test_a_program_without_logging_of_its_own_is_shown_the_progress(monkeypatch, capsys):
+    logger = unconfigured(monkeypatch)
+    with progress.shown_progress():
+        logging.getLogger("t2t_lite.training").info("step 100")
+    logging.getLogger("t2t_lite.training").info("afterwards")
+    out, errors = capsys.readouterr()
+    assert out == ""
+    assert re.fullmatch(r"INFO \d\d:\d\d:\d\d step 100\n", errors)
+    assert logger.handlers == []
+
+
+@pytest.mark.parametrize("configure", ["handler", "root", "level"])
+def test_logging_that_is_configured_stays_as_it_is(monkeypatch, capsys, configure):
+    logger = unconfigured(monkeypatch)
+    own = io.StringIO()
+    if configure == "level":
+        logger.level = logging.WARNING
+    else:
+        configured = logger if configure == "handler" else logging.getLogger()
+        configured.handlers.append(logging.StreamHandler(own))
+    with progress.shown_progress():
+        logging.getLogger("t2t_lite.training").warning("slow")
+        logging.getLogger("t2t_lite.training").info("step 100")
+    assert "step 100" not in own.getvalue() + capsys.readouterr().err

@@ -236,7 +236,8 @@ class Problem(abc.ABC):
             if not pathlib.Path(path).is_file():
                 raise UserError(
                     f"no data for {self.name!r}: {path} is missing; generate it with "
-                    f"t2t-datagen --problem={self.generated_by} --data_dir={data_dir}"
+                    f"t2t-datagen --problem={self.generated_by} --data_dir={data_dir}, or, if the "
+                    "data has moved, name its folder with --data_dir"
                 )
         return paths
 

@@ -187,7 +187,8 @@ class Text2TextProblem(Problem):
         if not path.is_file():
             raise UserError(
                 f"no vocabulary for {self.name!r}: {path} is missing; generate it with "
-                f"t2t-datagen --problem={self.generated_by} --data_dir={path.parent}"
+                f"t2t-datagen --problem={self.generated_by} --data_dir={path.parent}, or, if the "
+                "data has moved, name its folder with --data_dir"
                 if self.vocab_type != VocabType.TOKEN
                 else f"no vocabulary for {self.name!r}: put your tokens, one per line, into {path}"
             )

@@ -73,7 +73,7 @@ class DecoderConfig(Config):
         "Text file to decode, one sentence (or a language model's prompt) per line; or a document "
         "that is translated as a whole: .html, .po or .xliff; - decodes standard input, line by "
         "line as it arrives, to standard output.",
-        path=True,
+        reads=True,
         group="Input",
     )
     decode_interactive: bool = setting(False, "Decode lines as you type them.")
@@ -82,12 +82,12 @@ class DecoderConfig(Config):
         "Targets to score, one for each line of --decode_from_file; without that flag, lines of "
         "source, tab and target; in a language model, lines of text, and prints their perplexity. "
         "The scores are written to --decode_to_file, one per line.",
-        path=True,
+        reads=True,
     )
     prefix_file: str = setting(
         "",
         "How each output must begin: one line for each line of --decode_from_file.",
-        path=True,
+        reads=True,
     )
     data_dir: str = setting(
         "",
@@ -114,12 +114,12 @@ class DecoderConfig(Config):
         "it into the target's. For pairs of languages that the model has not learned together.",
     )
     markup: str = setting("", kinds.HELP, choices=kinds.CHOICES)
-    terms: str = setting("", TERMS_HELP, path=True)
-    forbid: str = setting("", FORBID_HELP, path=True)
+    terms: str = setting("", TERMS_HELP, reads=True)
+    forbid: str = setting("", FORBID_HELP, reads=True)
     decode_to_file: str = setting(
         "",
         "File for the outputs, in the order of the inputs (default: named after the input).",
-        path=True,
+        writes=True,
         group="Output",
     )
     output_format: str = setting(
@@ -132,7 +132,7 @@ class DecoderConfig(Config):
         "",
         "References for --decode_from_file, one per line (bracketed trees for parsing); prints "
         "BLEU, or the problem's own score.",
-        path=True,
+        reads=True,
     )
     metrics: str = setting("", METRICS_HELP)
     engine: str = setting(TENSORFLOW, ENGINE_HELP, choices=ENGINES, group="Search")
@@ -141,7 +141,7 @@ class DecoderConfig(Config):
         "",
         "File of t2t-shortlist: outputs consist of the words that it has for each source; "
         f"{_SHORT}",
-        path=True,
+        reads=True,
     )
     worker_gpu: int | None = setting(None, "GPUs to use; 0 uses the CPU (default: all).", minimum=0)
     decode_hparams: str = setting(

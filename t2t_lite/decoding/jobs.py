@@ -69,7 +69,11 @@ def run(config: DecoderConfig) -> None:
         UserError: the settings, the input or the run folder are invalid.
     """
     start = time.monotonic()
-    decoder, trained = load_decoder(config, find_models(config))
+    trained = find_models(config)
+    reads_lines = config.decode_interactive or config.decode_from_file or config.score_file
+    if not reads_lines and trained[0].run.problem.has_inputs:
+        _split_files(trained[0], config)  # a missing one is named before a model is loaded
+    decoder, trained = load_decoder(config, trained)
     _check(decoder, config)
     if line := faster_engine(decoder.engine):
         log.info("%s", line)
@@ -428,9 +432,7 @@ def _decode_split(
             f"{run.problem.name} is a language model: name a file of prompts (--decode_from_file, "
             "an empty line for none) or of text to score (--score_file); t2t-eval evaluates a split"
         )
-    data_dir = config.data_dir or run.flags["data_dir"]
-    split = split_to_decode(config.dataset_split, config.eval_use_test_set)
-    paths = run.problem.existing_filepaths(data_dir, split)
+    data_dir, split, paths = _split_files(trained[0], config)
     run.refuse_other_vocabulary(data_dir)
     parts = _scored_parts(run.problem, split, config)
     examples = read_parts(decoder, parts, data_dir, split)
@@ -463,6 +465,13 @@ def _decode_split(
         written = lines_in_order(records())
     for line in part_reports(examples, [line.output for line in written]):
         print(line)
+
+
+def _split_files(trained: TrainedModel, config: DecoderConfig) -> tuple[str, str, list[str]]:
+    """Returns the folder of the data, the split to decode, and its files."""
+    data_dir = config.data_dir or trained.run.flags["data_dir"]
+    split = split_to_decode(config.dataset_split, config.eval_use_test_set)
+    return data_dir, split, trained.run.problem.existing_filepaths(data_dir, split)
 
 
 def _scored_parts(problem: Problem, split: str, config: DecoderConfig) -> list[Part]:

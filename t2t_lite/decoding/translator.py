@@ -2,7 +2,8 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -11,7 +12,8 @@ from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.hypotheses import Hypothesis, Source, best_output
 from t2t_lite.decoding.input_lines import windows_of
 from t2t_lite.decoding.long_lines import with_plain_breaks
-from t2t_lite.errors import UsageError, quoted
+from t2t_lite.errors import UsageError, did_you_mean, quoted
+from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.terms.term_list import TermList, TermMapping
 from t2t_lite.text.languages import Languages
 
@@ -37,10 +39,10 @@ class Translation:
 
     text: str
     score: float
-    tokens: list[str]
-    log_probs: np.ndarray
-    source_tokens: list[str]
-    attention: np.ndarray | None
+    tokens: list[str] = dataclasses.field(repr=False)
+    log_probs: np.ndarray = dataclasses.field(repr=False)
+    source_tokens: list[str] = dataclasses.field(repr=False)
+    attention: np.ndarray | None = dataclasses.field(repr=False)
     pivot: str = ""
 
 
@@ -143,6 +145,7 @@ class Translator:
         markup: str = "",
         terms: TermMapping | None = None,
         forbid: Sequence[str] = (),
+        **others: Any,
     ) -> Any:
         """Translates one text or several.
 
@@ -160,6 +163,7 @@ class Translator:
             terms: what a word or phrase of the texts must become, a form or a list of forms, such
                 as {"file": "Datei"} (docs/terms.md).
             forbid: words and phrases that no output may contain.
+            **others: refused; search settings are those of `Run.translator`.
 
         Returns:
             For one text its output or outputs; for several texts, a list of these. An empty text
@@ -174,6 +178,7 @@ class Translator:
                 is the language of a side, or the model does not know a language, cannot keep markup
                 of this kind, or has no search for terms.
         """
+        _refuse(self.__call__, others)
         self._check(n_best)
         encode = self._encoder(source_language, target_language, pivot, markup, terms, forbid)
         found = self._translated(_listed(texts), 1, n_best, encode)
@@ -216,6 +221,7 @@ class Translator:
         markup: str = "",
         terms: TermMapping | None = None,
         forbid: Sequence[str] = (),
+        **others: Any,
     ) -> Iterator[Any]:
         """Translates texts as they are read, however many there are.
 
@@ -231,6 +237,7 @@ class Translator:
             markup: as in a call.
             terms: as in a call.
             forbid: as in a call.
+            **others: refused, as in a call.
 
         Returns:
             An iterator over the outputs, in the order of the texts. Errors are raised where it
@@ -241,6 +248,7 @@ class Translator:
                 side, or the model does not know a language, cannot keep markup of this kind, or has
                 no search for terms.
         """
+        _refuse(self.stream, others)
         self._check(n_best)
         encode = self._encoder(source_language, target_language, pivot, markup, terms, forbid)
         encode([], first=1)  # refuses languages before the first text
@@ -266,6 +274,7 @@ class Translator:
         *,
         source_language: str = "",
         target_language: str = "",
+        **others: Any,
     ) -> Any:
         """Scores given outputs as the search scores its own; a language model's without a penalty.
 
@@ -274,6 +283,7 @@ class Translator:
             targets: the output to score for each of them.
             source_language: as in a call.
             target_language: as in a call.
+            **others: refused, as in a call.
 
         Returns:
             For one pair its `Translation`, for several a list of these. For a source without text
@@ -287,6 +297,7 @@ class Translator:
                 language model is given a source, the search is restricted to trees, or the model
                 does not know a language.
         """
+        _refuse(self.score, others)
         texts, outputs = _checked(_listed(sources)), _checked(_listed(targets))
         if isinstance(sources, str) != isinstance(targets, str) or len(texts) != len(outputs):
             raise UsageError(
@@ -364,6 +375,18 @@ class Translator:
     def _detailed(self) -> Decoder:
         """A decoder that searches until all hypotheses are final, and returns their details."""
         return self._decoder.variant(return_beams=True, with_details=True)
+
+
+def _refuse(method: Callable[..., Any], others: Mapping[str, Any]) -> None:
+    """Raises UsageError if a call has keywords that the method does not take."""
+    for name, value in others.items():
+        if name in DecodeHParams.names():
+            raise UsageError(
+                f"{name} is a search setting, which a translator has from its start: "
+                f"run.translator({name}={quoted(value)})"
+            )
+        known = [*inspect.signature(method).parameters][:-1]
+        raise UsageError(f"unknown keyword {name!r}{did_you_mean(name, known)}")
 
 
 def _listed(texts: Any) -> Iterable[Any]:

@@ -30,7 +30,7 @@ class DistillConfig(Config):
         "",
         "File of further sources, one sentence per line, translated after the problem's; with "
         "--back, of targets.",
-        path=True,
+        reads=True,
     )
     back: bool = setting(
         False,
@@ -50,7 +50,7 @@ class DistillConfig(Config):
         "In place of --teacher, the outputs of any program: one line for each source, several "
         "hypotheses separated by tabs, best first (t2t-decoder with return_beams); or an n-best "
         "list of Moses or Marian (NUMBER ||| TEXT ||| ... ||| SCORE).",
-        path=True,
+        reads=True,
     )
     select: str = setting(
         BEST,

@@ -30,7 +30,7 @@ class ShortlistConfig(Config):
         "File of eflomal, fast_align or another aligner: for each training pair, in the order of "
         "the text, links such as 0-0 1-2, of words between spaces (default: this command aligns "
         "the subwords).",
-        path=True,
+        reads=True,
     )
     frequent: int = setting(
         100,
@@ -39,4 +39,4 @@ class ShortlistConfig(Config):
         group="The list",
     )
     best: int = setting(50, "Most translations of a source subword.", minimum=1, maximum=1000)
-    shortlist: str = setting("", "File to write, for t2t-decoder --shortlist.", path=True)
+    shortlist: str = setting("", "File to write, for t2t-decoder --shortlist.", writes=True)

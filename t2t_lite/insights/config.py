@@ -21,7 +21,7 @@ class InsightsConfig(TrainedModelConfig):
         "(t2t-decoder --help).",
     )
     output_file: str = setting(
-        "", "File to write (default: OUTPUT_DIR/insights.FORMAT).", path=True, group="Output"
+        "", "File to write (default: OUTPUT_DIR/insights.FORMAT).", writes=True, group="Output"
     )
     output_format: str = setting(
         HTML,

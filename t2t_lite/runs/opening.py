@@ -44,6 +44,8 @@ def open_for_training(
         is_alone: whether no other worker opens the folder at the same time.
     """
     folder = pathlib.Path(flags["output_dir"])
+    if (source := flags.get("warm_start_from")) and not has_started(folder):
+        open_source(source)  # before anything takes time
     refuse_inference_only(folder)
     refuse_other_release(folder)  # before the name of that release is overwritten
     if is_alone:
@@ -111,7 +113,8 @@ def seed_and_parts(
         raise UserError(
             f"{output_dir} was started with batches of {parts} parts (devices × accumulation), "
             f"which cannot be divided evenly among {replicas} devices: use a number of devices "
-            f"that divides {parts} (--worker_gpu)"
+            f"that divides {parts} (--worker_gpu), or start another run from its weights "
+            f"(--warm_start_from={output_dir}, and another --output_dir)"
         )
     return old["random_seed"], parts
 
@@ -169,7 +172,8 @@ def refuse_another_run(old: RunFolder, flags: Mapping[str, Any], hparams: BasicH
     if differences := _differences(old, flags, hparams):
         raise UserError(
             f"{old.folder} holds a run with other settings (there != now): "
-            f"{'; '.join(differences)}. Choose another --output_dir, or use the old settings"
+            f"{'; '.join(differences)}. Use the old settings, or name another --output_dir for "
+            f"another run, which can start from these weights: --warm_start_from={old.folder}"
         )
 
 

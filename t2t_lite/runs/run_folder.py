@@ -21,7 +21,7 @@ import math
 import pathlib
 import platform
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
 from t2t_lite import files, json_files, registry
@@ -65,7 +65,7 @@ class LoadedModel(NamedTuple):
     checkpoint: str  # the prefix of its files
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class RunFolder:
     """An opened run folder."""
 
@@ -75,6 +75,10 @@ class RunFolder:
     hparams: "BasicHParams"
     problem: "Problem"
     flags: Mapping[str, Any]  # the trainer's settings, by name
+
+    def __repr__(self) -> str:
+        what = f"{self.model_name} with {self.hparams_set} for {self.problem.name}"
+        return f"<{type(self).__name__} {str(self.folder)!r}: {what}>"
 
     @classmethod
     def open(cls, output_dir: str) -> Self:
@@ -249,15 +253,33 @@ def _read_moving_averages(model: "Seq2Seq", path: str) -> None:
 
 @contextlib.contextmanager
 def exclusive(output_dir: str) -> Iterator[None]:
-    """Locks a run folder against other trainers within the block; creates it if missing."""
+    """Locks a run folder against other trainers within the block; creates it if missing.
+
+    If the block fails before anything is trained, what it has written is removed.
+    """
     folder = pathlib.Path(output_dir)
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with locked(folder / ".trainer.lock", "t2t-trainer", f"is using {folder}"):
-            yield
+            before = {path for path in own_files(folder) if path.exists()}
+            try:
+                yield
+            except BaseException:
+                _remove_unless_trained(folder, before)
+                raise
     finally:
         with contextlib.suppress(OSError):
             folder.rmdir()  # if it is still empty
+
+
+def _remove_unless_trained(folder: pathlib.Path, kept: Collection[pathlib.Path]) -> None:
+    """Removes a run's files, except `kept` ones, if it has no checkpoint and no metrics."""
+    metrics = folder / METRICS
+    if checkpoint_files.checkpoints(folder) or (metrics.is_file() and metrics.stat().st_size):
+        return
+    for path in own_files(folder):
+        if path not in kept:
+            path.unlink(missing_ok=True)
 
 
 def own_files(folder: pathlib.Path) -> list[pathlib.Path]:

@@ -107,6 +107,11 @@ class Evaluator:
             place = self._place(f"mean of {len(found)}")
             _log_values(step, place, values, mean_summaries(self.parts, values))
 
+    def require_data(self) -> None:
+        """Raises UserError if a file of the split is missing: at the start, not hours later."""
+        for part in self.parts:
+            part.problem.existing_filepaths(self.data_dir, self.split)
+
     @functools.cached_property
     def _data(self) -> dict[str, tuple[list[str], tf.data.Dataset]]:
         """The files of the split, and its batches, by the label of the part.

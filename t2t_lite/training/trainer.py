@@ -91,6 +91,8 @@ def run(config: TrainerConfig) -> None:
             step = opened.restore_weights(model)
             evaluator(step, MetricsWriter(opened.folder), "evaluate")
         else:
+            if config.schedule != "train":
+                evaluator.require_data()
             Trainer(config, opened, model, strategy, evaluator, workers, stop).train()
 
 

@@ -14,9 +14,12 @@ from typing import Any
 import pytest
 
 from support.commands import exit_code, refusal
+from t2t_lite import files
 from t2t_lite.bin import command
 from t2t_lite.bin.command import Command, Flag, config_flags, from_flags
 from t2t_lite.decoding.config import DecoderConfig
+from t2t_lite.distillation.config import DistillConfig
+from t2t_lite.distillation.shortlist_config import ShortlistConfig
 from t2t_lite.errors import DataError, UsageError
 from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.insights.config import InsightsConfig
@@ -47,7 +50,8 @@ _GREETER = Command(
 
 @pytest.fixture(autouse=True)
 def _no_t2t_flags(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(command.t2t_flags._TABLE, "greeter", ())
+    for name in ("greeter", "copier"):
+        monkeypatch.setitem(command.t2t_flags._TABLE, name, ())
 
 
 def run(body: Any, *argv: str) -> int:
@@ -185,6 +189,75 @@ def test_failures_are_one_line(error, code, line, capsys):
 
     assert run(fail) == code
     assert capsys.readouterr() == ("", f"greeter: error: {line}\n")
+
+
+@dataclasses.dataclass(frozen=True)
+class Files(Config):
+    """Two files."""
+
+    read: str = setting("", "Where from.", reads=True, group="Files")
+    write: str = setting("", "Where to.", writes=True)
+
+
+_COPIER = Command("copier", "copies.", [], config_flags(Files))
+
+
+def copy_(args: types.SimpleNamespace) -> None:
+    from_flags(Files, args)
+
+
+@pytest.mark.parametrize(
+    ("flag", "path", "message"),
+    [
+        ("read", "none", "no such file"),
+        ("read", "file/in", "no such file"),
+        ("read", "", "is a folder: name a file"),
+        ("write", "", "is a folder: name a file in it"),
+        ("write", "file/out", "cannot be written: {folder}/file: Not a directory"),
+        ("write", "file/a/b/out", "cannot be written: {folder}/file: Not a directory"),
+    ],
+)
+def test_files_are_checked_before_anything_else(flag, path, message, tmp_path):
+    (tmp_path / "file").touch()
+    error = refusal(_COPIER.main(copy_), f"--{flag}={tmp_path / path}", code=1)
+    assert f"--{flag}={tmp_path / path}" in error
+    assert message.format(folder=tmp_path) in error
+
+
+def test_pipes_and_new_folders_are_files_enough(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    argv = f"--read={tmp_path / 'pipe'}", f"--write={tmp_path / 'a' / 'b'}"
+    assert exit_code(_COPIER.main(copy_), *argv) == 0
+    assert exit_code(_COPIER.main(copy_), "--read=-") == 0
+    assert os.listdir(tmp_path) == ["pipe"]
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch):
+    def refuse(dir):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), f"{dir}/tmpx")
+
+    monkeypatch.setattr(files.tempfile, "TemporaryFile", refuse)
+    error = refusal(_COPIER.main(copy_), f"--write={tmp_path / 'out'}", code=1)
+    assert f"{tmp_path}/out cannot be written: {tmp_path}: Read-only file system" in error
+
+
+@pytest.mark.parametrize(
+    ("config_class", "reads", "writes"),
+    [
+        (
+            DecoderConfig,
+            "decode_from_file score_file prefix_file terms forbid decode_reference shortlist",
+            "decode_to_file",
+        ),
+        (DistillConfig, "sources translations", ""),
+        (ShortlistConfig, "alignments", "shortlist"),
+        (InsightsConfig, "", "output_file"),
+    ],
+)
+def test_commands_that_take_time_check_their_files(config_class, reads, writes):
+    found = settings_of(config_class).values()
+    assert {setting.name for setting in found if setting.reads} == set(reads.split())
+    assert {setting.name for setting in found if setting.writes} == set(writes.split())
 
 
 def test_output_that_the_terminal_cannot_show_is_one_line(monkeypatch, capsys):

@@ -46,7 +46,10 @@ def test_checkpoints_are_found_by_name(tmp_path, monkeypatch):
     assert found == [[f"{tmp_path}/averaged.ckpt-3", f"{tmp_path}/model.ckpt-7", str(elsewhere)]]
 
 
-def test_every_flag_arrives():
+def test_every_flag_arrives(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("in", "ref", "prefixes", "pairs"):
+        (tmp_path / name).touch()
     given = {
         "output_dir": "runs/x",
         "checkpoint_path": "runs/x/model.ckpt-7",

@@ -12,7 +12,7 @@ from support.rounding import assert_close
 from support.small_runs import noisy_run
 from support.terms import forward_terms
 from t2t_lite import registry
-from t2t_lite.decoding.translator import Translator
+from t2t_lite.decoding.translator import Translation, Translator
 from t2t_lite.errors import DataError, UsageError
 
 
@@ -176,3 +176,31 @@ def test_a_language_model_scores_texts_alone():
         translate.score("prompt", "text")
     with pytest.raises(UsageError, match="a language model has no source"):
         translate.score(["", "prompt"], ["text", "text"])
+
+
+@pytest.mark.parametrize("call", [Translator.__call__, Translator.stream])
+@pytest.mark.parametrize(
+    ("keyword", "message"),
+    [
+        ({"beam_size": 3}, r"beam_size is a search setting.*: run\.translator\(beam_size=3\)"),
+        ({"alpha": 0.5}, r"run\.translator\(alpha=0\.5\)"),
+        ({"target_lang": "de"}, "unknown keyword 'target_lang'; did you mean 'target_language'?"),
+        ({"colour": 1}, "unknown keyword 'colour'$"),
+    ],
+)
+def test_an_unknown_keyword_is_refused_with_its_place(call, keyword, message):
+    with pytest.raises(UsageError, match=message):
+        call(Translator(None), "A cat.", **keyword)
+
+
+def test_scores_take_no_search_settings_either():
+    with pytest.raises(UsageError, match=r"run\.translator\(beam_size=3\)"):
+        Translator(None).score("A cat.", "Eine Katze.", beam_size=3)
+
+
+def test_a_translation_and_a_run_print_one_short_line(run):
+    numbers = np.zeros([40, 30])
+    shown = repr(Translation("Eine Katze.", -0.5, ["x"] * 40, numbers[:, 0], ["y"] * 30, numbers))
+    assert shown == "Translation(text='Eine Katze.', score=-0.5, pivot='')"
+    name = run.problem.name
+    assert repr(run) == f"<Run '{run.folder}': transformer with {run.hparams_set} for {name}>"

@@ -38,6 +38,10 @@ def test_another_run_in_an_old_folder_is_refused_and_changes_nothing(tmp_path, c
     with pytest.raises(UserError, match="holds a run with other settings") as error:
         make_run(tmp_path, **change)
     assert message in str(error.value)
+    assert "another --output_dir for another run, which can start from these weights: " in str(
+        error.value
+    )
+    assert str(error.value).endswith(f"--warm_start_from={tmp_path}")
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
@@ -65,3 +69,21 @@ def test_an_evaluation_has_the_seed_of_its_run_and_changes_nothing(tmp_path, see
     with refused:
         assert opening.open_for_evaluation(flags, run.hparams).flags == run.flags
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize(("parts", "replicas", "fits"), [(8, 2, True), (8, 8, True), (1, 8, False)])
+def test_a_run_grows_onto_devices_that_share_its_parts(tmp_path, parts, replicas, fits):
+    hparams = registry.hparams("transformer_test")
+    run_folder.create_run({**make_run(tmp_path).flags, "parts": parts}, hparams, str(tmp_path))
+    remedy = rf"another run from its weights \(--warm_start_from={tmp_path}, "
+    with contextlib.nullcontext() if fits else pytest.raises(UserError, match=remedy):
+        assert opening.seed_and_parts(str(tmp_path), None, hparams, replicas) == (1, parts)
+
+
+def test_a_missing_source_of_weights_is_named_before_there_is_a_run(tmp_path):
+    flags = FLAGS | {"data_dir": str(tmp_path), "output_dir": str(tmp_path / "run")}
+    flags |= {"model": "transformer", "hparams_set": "transformer_test"}
+    hparams = registry.hparams("transformer_test")
+    with pytest.raises(UserError, match="--warm_start_from=/no/run does not exist"):
+        opening.open_for_training({**flags, "warm_start_from": "/no/run"}, hparams, 1)
+    assert not (tmp_path / "run").exists()

@@ -277,6 +277,17 @@ def test_a_corrupt_shard_is_named(data_dir, tmp_path, config):
         trainer.run(config(copy, tmp_path / "run"))
 
 
+def test_a_missing_dev_split_is_named_before_the_first_step(data_dir, tmp_path, config):
+    copy = shutil.copytree(data_dir, tmp_path / "data")
+    for path in copy.glob("*-dev-*"):
+        path.unlink()
+    with pytest.raises(
+        UserError, match=r"-dev-00000-of-00001 is missing; generate it .* --data_dir"
+    ):
+        trainer.run(config(copy, tmp_path / "run"))
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.usefixtures("eagerly")
 def test_findings_of_data_generation_come_before_the_first_step(
     data_dir, tmp_path, config, monkeypatch, caplog
