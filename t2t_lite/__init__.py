@@ -6,7 +6,7 @@
     run = t2t.train(problem="translate_ende_locale", model="transformer",
                     hparams_set="transformer_quickstart3", data_dir="data", output_dir="run",
                     train_steps=2000)
-    print(run.translator("best")("3 days ago"))
+    print(run.translator("best")("You have received 12 new messages since Monday."))
 
 Names are imported on first use: `import t2t_lite` alone loads neither Keras nor TensorFlow. Where
 Keras is loaded already, its classes are imported at once, so that `keras.models.load_model` knows
