@@ -47,7 +47,7 @@ class BeamSearch(SearchLoop):
 
     Args:
         model: any `Seq2Seq` or `StepModel`, or a plain `keras.Model` that maps (inputs, targets) to
-            logits: correct too, but slow (see `PlainKerasModel`).
+            logits or probabilities: correct too, but slow (see `PlainKerasModel`).
         beam_size: K.
         penalty: scores finished hypotheses; one of your own, too.
         stop_early: whether a sentence ends as soon as its best hypothesis cannot be beaten; the
@@ -59,10 +59,16 @@ class BeamSearch(SearchLoop):
         stopping: "t2t"; or "never", "false", "true", "marian": see the decode hparam of this name.
             With these, `stop_early` means nothing.
         shortlist: the ids that outputs may consist of; None: all.
+        start_id: for a plain Keras model that does not shift its targets right: the id with which
+            they begin, such as that of `[start]`. Outputs are returned without it.
+        eos_id: the id that ends an output.
+        shifts: whether a plain Keras model shifts its targets; None: as is found out, when the
+            search is made, by calls with a small random batch.
 
     Raises:
-        UsageError: `beam_size` or `candidates` is too small, the model does not map (inputs,
-            targets) to logits, or Keras uses a backend other than TensorFlow.
+        UsageError: `beam_size` or `candidates` is too small, a plain Keras model is not causal, or
+            does not fit `start_id`, `eos_id` and `shifts`, or Keras uses a backend other than
+            TensorFlow.
     """
 
     def __init__(
@@ -77,12 +83,16 @@ class BeamSearch(SearchLoop):
         xla_compile: bool = False,
         stopping: str = T2T_STOPS,
         shortlist: Shortlist | None = None,
+        start_id: int | None = None,
+        eos_id: int = EOS_ID,
+        shifts: bool | None = None,
     ) -> None:
         if candidates is not None and candidates < beam_size:
             raise UsageError(
                 f"candidates={candidates}: expected at least beam_size={beam_size}, or None"
             )
-        super().__init__(model, beam_size, constraints, penalty, is_prompt, xla_compile, shortlist)
+        parts = (constraints, penalty, is_prompt, xla_compile, shortlist)
+        super().__init__(model, beam_size, *parts, start_id, eos_id, shifts)
         self._stop_early = stop_early
         self._stopping = stopping
         self._candidates = 2 * beam_size if candidates is None else candidates
@@ -119,7 +129,7 @@ class BeamSearch(SearchLoop):
         here = tf.range(tf.shape(old.alive_ids)[2]) == step  # [L]
         ids = tf.where(here, tokens[..., None], reorder(old.alive_ids, parents))
         length = step + 1 - sentences.uncounted  # [B]
-        ended = tokens == EOS_ID
+        ended = tokens == self._eos_id
         counts = self._counts(old.finished_scores)
         may_end, survives = ended, ~ended
         if self._stopping != T2T_STOPS:

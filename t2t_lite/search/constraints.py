@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from t2t_lite.search.parts import DEAD, SearchPart, Sentences
-from t2t_lite.text.text_encoder import EOS_ID, PAD_ID
+from t2t_lite.text.text_encoder import PAD_ID
 
 # Log-probability of a forbidden token: so far below `DEAD` that the hypothesis stays dead, whatever
 # is added.
@@ -39,8 +39,9 @@ class Constraint(SearchPart, abc.ABC):
         Args:
             ids: [B, K, L], the hypotheses; ids from `step` on mean nothing.
             step: a scalar, the number of their tokens; less than L.
-            sentences: their `limits` [B], `prefixes` [B, P], how many tokens of prompts no length
-                counts, `uncounted` [B], and how many have log-probability 0, `given` [B].
+            sentences: their `limits` [B], `prefixes` [B, P], the ids that end them, `ends` [B], how
+                many tokens of prompts no length counts, `uncounted` [B], and how many have
+                log-probability 0, `given` [B].
             vocab_size: V; with a short list, the ids in it, a scalar.
 
         Returns:
@@ -63,7 +64,7 @@ class MinLength(Constraint):
     ) -> tf.Tensor:
         """Forbids EOS before."""
         shortest = self.tokens + sentences.given[:, None, None]
-        return (tf.range(vocab_size) != EOS_ID) | (step >= shortest)
+        return (tf.range(vocab_size) != sentences.ends[:, None, None]) | (step >= shortest)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +76,8 @@ class FixedLength(Constraint):
     ) -> tf.Tensor:
         """Forbids EOS before the last step, and all else there."""
         is_last = step == sentences.limits - 1  # [B]
-        return (tf.range(vocab_size) == EOS_ID) == is_last[:, None, None]
+        is_end = tf.range(vocab_size) == sentences.ends[:, None, None]  # [B, 1, V]
+        return is_end == is_last[:, None, None]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -45,6 +45,7 @@ class Sentences(NamedTuple):
 
     limits: tf.Tensor  # [B], the maximum length of its output, EOS included
     prefixes: tf.Tensor  # [B, P], how its output begins; 0 after that
+    ends: tf.Tensor  # [B], the id that ends its output: EOS
     uncounted: tf.Tensor  # [B], tokens at the start that no length counts: those of a prompt
     given: tf.Tensor  # [B], tokens at the start whose log-probability is 0: a prompt, a language
     permitted: tf.Tensor  # [B, U], which ids of a narrowed vocabulary may come; else [B, 0]

@@ -1,7 +1,6 @@
 """Adapts plain Keras models to search: without a cache, each step recomputes the whole target."""
 
-import inspect
-from collections.abc import Callable
+import logging
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -11,16 +10,29 @@ import tensorflow as tf
 from t2t_lite.errors import UsageError
 from t2t_lite.layers.attention import AttentionHook
 from t2t_lite.models.seq2seq import DecodeState
+from t2t_lite.search.keras_calls import KerasCall, find_call
+from t2t_lite.text.text_encoder import EOS_ID
 
-_Logits = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]  # of [B, S] and [B, T]: [B, T, V]
+log = logging.getLogger(__name__)
+
+# Stands for targets that are not known yet: not 0, which a model may mask.
+_UNKNOWN = 1
 
 
-def as_step_model(model: Any) -> Any:
+def as_step_model(
+    model: Any, start_id: int | None = None, eos_id: int = EOS_ID, shifts: bool | None = None
+) -> Any:
     """Returns a model that decodes step by step: `model` itself, or a plain Keras model's adapter.
 
+    Args:
+        model: either.
+        start_id: see `PlainKerasModel`.
+        eos_id: see `PlainKerasModel`.
+        shifts: see `PlainKerasModel`.
+
     Raises:
-        UsageError: Keras uses a backend other than TensorFlow, or a plain Keras model does not map
-            (inputs, targets) to logits.
+        UsageError: Keras uses a backend other than TensorFlow, a plain Keras model does not fit a
+            search, or another model is given `start_id` or `shifts`.
     """
     backend = keras.backend.backend()
     if backend != "tensorflow":
@@ -28,126 +40,111 @@ def as_step_model(model: Any) -> Any:
             f"search needs Keras's TensorFlow backend, but this is {backend}: set "
             "KERAS_BACKEND=tensorflow before you import Keras"
         )
-    is_plain = isinstance(model, keras.Model) and not hasattr(model, "decode_step")
-    return PlainKerasModel(model) if is_plain else model
+    if isinstance(model, keras.Model) and not hasattr(model, "decode_step"):
+        return PlainKerasModel(model, start_id, eos_id, shifts)
+    if start_id is not None or shifts is not None:
+        raise UsageError(
+            f"{type(model).__name__} decodes step by step and starts outputs by itself: leave out "
+            "start_id and shifts, which are for plain Keras models"
+        )
+    return model
 
 
 class PlainKerasModel:
-    """Decodes step by step with a model that maps whole sequences to logits.
+    """Decodes step by step with a model that maps whole sequences to logits or probabilities.
 
     Correct for every causal model, but slow: step t computes t + 1 positions.
 
+    A model either shifts its targets right itself, as a `Seq2Seq` does: its output at position t
+    depends on targets before t. Or its caller does, as in Keras's tutorials: the targets begin with
+    the id of a start, and the output at position t depends on target t, too. Calls with a small
+    random batch find out which.
+
     Args:
-        model: maps source ids [B, S] and target ids [B, T] to logits [B, T, V]. The logits at
-            position t depend only on targets before t, as in a `Seq2Seq`: the model itself shifts
-            its targets right. A functional model has a dict of `inputs` and `targets`, or two
-            inputs: by name if they are named so, otherwise the source first. The method `call` of
-            any other model has two arguments without a default, by name or in order likewise; or
-            one, which is the list [inputs, targets], or a dict if `call` does not take the list.
+        model: maps source ids [B, S] and target ids [B, T] to outputs [B, T, V]; how it takes them
+            is found out, see `keras_calls`.
+        start_id: the id with which targets begin if the model does not shift them.
+        eos_id: the id that ends an output.
+        shifts: whether the model shifts its targets; None: as is found out.
 
     Raises:
-        UsageError: the model has other inputs.
+        UsageError: the model has other inputs or outputs, is not causal, or follows another
+            convention than these arguments; or an id is not in its vocabulary.
     """
 
-    def __init__(self, model: keras.Model) -> None:
-        self._model = model
-        self._logits = _logits_function(model)
+    def __init__(
+        self,
+        model: keras.Model,
+        start_id: int | None = None,
+        eos_id: int = EOS_ID,
+        shifts: bool | None = None,
+    ) -> None:
+        self._call = find_call(model)
+        if not 0 <= eos_id < self._call.vocab_size:
+            raise UsageError(
+                f"eos_id={eos_id}: the outputs of the model {model.name!r} are ids from 0 to "
+                f"{self._call.vocab_size - 1}"
+            )
+        self._shifts = _shifts(self._call, start_id, shifts)
+        self._start_id = start_id
 
     def start_decoding(self, inputs: tf.Tensor, beams: int, length: tf.Tensor) -> DecodeState:
-        """Stores the source [B, S] and `beams` empty targets [B, K, L] of each sentence."""
-        return DecodeState(
-            sentence=inputs, hypothesis=tf.zeros([tf.shape(inputs)[0], beams, length], tf.int32)
-        )
+        """Stores the source [B, S] and `beams` unknown targets [B, K, L] of each sentence."""
+        shape = [tf.shape(inputs)[0], beams, length]
+        return DecodeState(sentence=inputs, hypothesis=tf.fill(shape, _UNKNOWN))
 
     def grow(self, state: DecodeState, length: tf.Tensor) -> DecodeState:
         """Lengthens the targets [B, K, L] to `length` positions."""
-        missing = length - tf.shape(state.hypothesis)[2]
-        return state._replace(hypothesis=tf.pad(state.hypothesis, [[0, 0], [0, 0], [0, missing]]))
+        missing = [[0, 0], [0, 0], [0, length - tf.shape(state.hypothesis)[2]]]
+        longer = tf.pad(state.hypothesis, missing, constant_values=_UNKNOWN)
+        return state._replace(hypothesis=longer)
 
     def decode_step(
         self, ids: tf.Tensor, step: tf.Tensor, state: DecodeState
     ) -> tuple[tf.Tensor, DecodeState]:
-        """Writes `ids` [B, K] at the position before `step`; returns logits [B, K, V]."""
+        """Adds `ids` [B, K], the tokens before `step`, to the targets; returns logits [B, K, V]."""
+        place = step - 1
+        if not self._shifts:
+            ids = tf.where(step == 0, self._start_id, ids)
+            place = step
         beams, length = ids.shape[1], tf.shape(state.hypothesis)[2]
-        is_last = tf.range(length) == step - 1  # [L]; nowhere at step 0
+        is_last = tf.range(length) == place  # [L]; nowhere at step 0 if the model shifts
         targets = tf.where(is_last, ids[..., None], state.hypothesis)  # [B, K, L]
         sources = tf.repeat(state.sentence, beams, axis=0)  # [B·K, S]
-        logits = self._logits(sources, tf.reshape(targets, [-1, length])[:, : step + 1])
-        last = logits[:, step]  # [B·K, V]
-        last = tf.reshape(last, [-1, beams, logits.shape[-1]])
+        logits = self._call(sources, tf.reshape(targets, [-1, length])[:, : step + 1])
+        last = tf.reshape(logits[:, step], [-1, beams, self._call.vocab_size])
         return last, state._replace(hypothesis=targets)
+
+    def require_lengths(self, source: int, longest: int) -> None:
+        """Raises UsageError if the model does not take so many positions; see `KerasCall`."""
+        self._call.require_lengths(source, longest)
 
     def hook_attention(self, hook: AttentionHook) -> AbstractContextManager[None]:
         """Raises UsageError: the model's attention is unknown."""
         raise UsageError(
-            f"{self._model.name} is a plain Keras model, whose attention is unknown: leave out the "
+            f"{self._call.name} is a plain Keras model, whose attention is unknown: leave out the "
             "coverage penalty"
         )
 
 
-def _logits_function(model: keras.Model) -> _Logits:
-    """Returns the function from inputs and targets to the logits of a model."""
-    if hasattr(model, "inputs"):  # a functional model
-        if isinstance(model.input, dict):
-            _require(model, {*model.input} == {"inputs", "targets"}, [*model.input])
-            return _of_dict(model)
-        names = [tensor.name for tensor in model.inputs]
-        _require(model, len(names) == 2, names)
-        return _of_list(model, swapped=names == ["targets", "inputs"])
-    names = _call_arguments(model)
-    if len(names) == 1:
-        return _of_one_argument(model, names)
-    _require(model, len(names) == 2, names)
-    if names == ["targets", "inputs"]:
-        return lambda inputs, targets: model(targets, inputs, training=False)
-    return lambda inputs, targets: model(inputs, targets, training=False)
-
-
-def _of_dict(model: keras.Model) -> _Logits:
-    return lambda inputs, targets: model({"inputs": inputs, "targets": targets}, training=False)
-
-
-def _of_list(model: keras.Model, swapped: bool = False) -> _Logits:
-    if swapped:
-        return lambda inputs, targets: model([targets, inputs], training=False)
-    return lambda inputs, targets: model([inputs, targets], training=False)
-
-
-def _of_one_argument(model: keras.Model, names: list[str]) -> _Logits:
-    """Finds out what the argument is by calls with one short sentence."""
-    inputs, targets = tf.ones([1, 2], tf.int32), tf.ones([1, 3], tf.int32)
-    cause: Exception | None = None
-    for logits in (_of_list(model), _of_dict(model)):
-        try:
-            shape = tuple(logits(inputs, targets).shape)
-        except Exception as error:  # whatever a stranger's model makes of the wrong argument
-            cause = error
-            continue
-        if len(shape) == 3 and shape[:2] == (1, 3):
-            return logits
-    raise _unexpected(model, names) from cause
-
-
-def _call_arguments(model: keras.Model) -> list[str]:
-    """Names of the arguments without a default of the model's `call`."""
-    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return [
-        name
-        for name, parameter in inspect.signature(model.call).parameters.items()
-        if parameter.kind in positional
-        and parameter.default is parameter.empty
-        and name not in ("training", "mask")
-    ]
-
-
-def _require(model: keras.Model, is_expected: bool, names: list[str]) -> None:
-    if not is_expected:
-        raise _unexpected(model, names)
-
-
-def _unexpected(model: keras.Model, names: list[str]) -> UsageError:
-    return UsageError(
-        f"the inputs of the model {model.name!r} are {', '.join(names) or 'unknown'}: search needs "
-        "(inputs, targets) as two inputs or arguments, as a list, or as a dict with these keys, "
-        "and logits [B, T, V] for them"
+def _shifts(call: KerasCall, start_id: int | None, shifts: bool | None) -> bool:
+    """Returns whether a model shifts its targets, after checking what the caller says of it."""
+    seen = call.dependence
+    found = not seen.on_own
+    if found and not seen.on_earlier:  # outputs that ignore all targets tell nothing
+        found = start_id is None if shifts is None else shifts
+    convention = f"the model {call.name!r} " + (
+        "shifts its targets itself: its output at position t depends on targets before t alone"
+        if found
+        else "does not shift its targets: its output at position t depends on target t, too"
     )
+    if shifts not in (None, found):
+        raise UsageError(f"shifts={shifts}: {convention}; pass shifts={found}")
+    if found and start_id is not None:
+        raise UsageError(f"start_id={start_id}: {convention}; leave out start_id")
+    if not found and start_id is None:
+        raise UsageError(f"{convention}; pass start_id, the id with which targets begin")
+    if start_id is not None and not call.reads(start_id):
+        raise UsageError(f"start_id={start_id}: the model {call.name!r} cannot read it as a target")
+    log.info("%s", convention)
+    return found

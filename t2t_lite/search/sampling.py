@@ -93,6 +93,9 @@ class RandomSearch(SearchLoop):
         is_prompt: whether prefixes are prompts, whose log-probability and length do not count.
         xla_compile: whether XLA compiles the steps.
         shortlist: the ids that outputs may consist of; None: all.
+        start_id: as in `BeamSearch`.
+        eos_id: as in `BeamSearch`.
+        shifts: as in `BeamSearch`.
     """
 
     def __init__(
@@ -105,6 +108,9 @@ class RandomSearch(SearchLoop):
         is_prompt: bool = False,
         xla_compile: bool = False,
         shortlist: Shortlist | None = None,
+        start_id: int | None = None,
+        eos_id: int = EOS_ID,
+        shifts: bool | None = None,
     ) -> None:
         super().__init__(
             model,
@@ -113,6 +119,9 @@ class RandomSearch(SearchLoop):
             is_prompt=is_prompt,
             xla_compile=xla_compile,
             shortlist=shortlist,
+            start_id=start_id,
+            eos_id=eos_id,
+            shifts=shifts,
         )
         self._model = sampler.wrap(self._model)
         self._seed = seed
@@ -157,7 +166,7 @@ class RandomSearch(SearchLoop):
         here = ~old.ended[..., None] & (tf.range(tf.shape(old.ids)[2]) == step)  # [B, K, L]
         log_probs = tf.where(old.ended, old.log_probs, old.log_probs + chosen)
         # A sample with NaN cannot be continued.
-        ended = old.ended | (tokens == EOS_ID) | tf.math.is_nan(log_probs)
+        ended = old.ended | (tokens == self._eos_id) | tf.math.is_nan(log_probs)
         new = _Samples(
             ids=tf.where(here, tokens[..., None], old.ids),
             log_probs=log_probs,

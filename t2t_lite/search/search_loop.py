@@ -23,7 +23,7 @@ from t2t_lite.search.constraints import Constraint, Suppressed, constrain, force
 from t2t_lite.search.parts import DEAD, Sentences, StepModel, narrowed
 from t2t_lite.search.penalties import NO_PENALTY, Penalty
 from t2t_lite.search.plain_keras import as_step_model
-from t2t_lite.text.text_encoder import PAD_ID
+from t2t_lite.text.text_encoder import EOS_ID, PAD_ID
 
 # Steps per compiled loop. Between loops, finished sentences leave the batch and the model's memory
 # grows; this few steps waste little computation, and this many hide the cost of Python.
@@ -70,10 +70,14 @@ class SearchLoop(abc.ABC):
         is_prompt: whether prefixes are prompts, whose log-probability and length do not count.
         xla_compile: whether XLA compiles the steps, which takes seconds for every shape.
         shortlist: the ids that outputs may consist of; None: all. The softmax is over these alone.
+        start_id: the id with which the targets of a plain Keras model begin; None: it shifts them.
+        eos_id: the id that ends an output.
+        shifts: whether a plain Keras model shifts its targets right; None: as is found out.
 
     Raises:
-        UsageError: `beam_size` is less than 1, the model cannot decode with a short list, or Keras
-            uses a backend other than TensorFlow.
+        UsageError: `beam_size` is less than 1, the model cannot decode with a short list, or a
+            plain Keras model does not fit (see `PlainKerasModel`); or Keras uses a backend other
+            than TensorFlow.
 
     Attributes:
         penalty: as above.
@@ -88,16 +92,23 @@ class SearchLoop(abc.ABC):
         is_prompt: bool = False,
         xla_compile: bool = False,
         shortlist: Shortlist | None = None,
+        start_id: int | None = None,
+        eos_id: int = EOS_ID,
+        shifts: bool | None = None,
     ) -> None:
         if beam_size < 1:
             raise UsageError(f"beam_size={beam_size}: expected at least 1")
-        self._model: StepModel = as_step_model(model)
+        self._model: StepModel = as_step_model(model, start_id, eos_id, shifts)
+        self._require_lengths = getattr(self._model, "require_lengths", None)
+        self._eos_id = eos_id
         self._shortlist = shortlist
         self._never_output: Sequence[int] = getattr(model, "never_output", ())
         if shortlist and not getattr(model, "can_narrow", False):
             raise UsageError(
                 f"{type(model).__name__} cannot decode with a short list: leave it out"
             )
+        if shortlist and eos_id != EOS_ID:
+            raise UsageError(f"eos_id={eos_id}: with a short list, id {EOS_ID} ends outputs")
         if self._never_output and not shortlist:
             constraints = (Suppressed(tuple(self._never_output)), *constraints)
         for part in (*constraints, penalty):
@@ -172,6 +183,7 @@ class SearchLoop(abc.ABC):
 
         Raises:
             ValueError: a prefix does not fit into its output.
+            UsageError: a plain Keras model does not take so many positions.
         """
         inputs = np.asarray(inputs)
         batch = len(inputs)
@@ -186,6 +198,8 @@ class SearchLoop(abc.ABC):
         found = Hypotheses(np.zeros(shape, np.int32), np.zeros(shape[:2], np.float32))
         if not batch:
             return found
+        if self._require_lengths:
+            self._require_lengths(inputs.shape[1], longest)
         rows = np.arange(shape[0])  # indices in `found` of the unfinished sentences
         length = min(CHUNK, longest)
         # Rows of padding have a limit of one step.
@@ -334,7 +348,8 @@ class SearchLoop(abc.ABC):
         uncounted = tf.zeros_like(limits)
         if self._is_prompt:
             uncounted = given = tf.math.count_nonzero(prefixes, axis=1, dtype=tf.int32)
-        sentences = Sentences(limits, prefixes, uncounted, given, permitted, extra)
+        ends = tf.fill(tf.shape(limits), self._eos_id)
+        sentences = Sentences(limits, prefixes, ends, uncounted, given, permitted, extra)
         hypotheses = self._begin(sentences, numbers, length, longest)
         return _Search(sentences, state, hypotheses)
 

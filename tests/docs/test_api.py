@@ -14,6 +14,7 @@ import pytest
 
 import t2t_lite
 from support.small_runs import noisy_run
+from t2t_lite.errors import UsageError
 
 # Headings of the scripts that open, train or use a run; tests of their own prepare it.
 _TRAINING = "Train a registered problem"
@@ -143,3 +144,24 @@ def test_the_model_as_a_keras_model(script, eagerly):
 def test_searching(script):
     found = script("Search with a model of your own")
     assert found["ids"].shape[:2] == found["scores"].shape == (3, 4)
+
+
+def assert_outputs_end(ids, end):
+    after = np.cumsum(ids == end, axis=-1) > (ids == end)
+    assert not ids[after].any()
+
+
+@pytest.mark.integration
+def test_searching_with_the_tutorials_rnn(script, eagerly):
+    found = script("Search with a model of Keras's tutorials")
+    assert found["ids"].shape[:2] == found["scores"].shape == (3, 4)
+    assert_outputs_end(found["ids"], found["END"])
+
+
+@pytest.mark.integration
+def test_searching_with_the_tutorials_transformer(script, eagerly):
+    found = script("Search with a model of Keras's tutorials", 1)
+    assert found["ids"].shape == (3, 4, 20)
+    assert_outputs_end(found["ids"], 3)
+    with pytest.raises(UsageError, match=r"max_lengths=21: .* at most 20 positions of targets"):
+        found["search"](np.ones([1, 2], int), 21)

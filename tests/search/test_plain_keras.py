@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_lite.errors import UsageError
-from t2t_lite.models.seq2seq import DecodeState
+from t2t_lite.models.seq2seq import DecodeState, shift_right
 from t2t_lite.search.beam_search import BeamSearch, greedy_search
 from t2t_lite.search.plain_keras import PlainKerasModel, as_step_model
 from t2t_lite.search.sampling import RandomSearch
@@ -16,9 +16,9 @@ TARGETS = np.array([[3, 1], [2, 4]], np.int32)
 
 
 def logits(inputs, targets):
-    """Tells inputs from targets: [B, T, 7]."""
+    """Tells inputs from targets, which are shifted right: [B, T, 7]."""
     first = keras.ops.one_hot(inputs[:, :1], 7) * 10.0
-    return first + keras.ops.one_hot(targets, 7)
+    return first + shift_right(keras.ops.one_hot(targets, 7))
 
 
 class Positional(keras.Model):
@@ -62,6 +62,7 @@ MODELS = {
     "functional, swapped": lambda: functional("targets", "inputs", order=(1, 0)),
     "functional, in order": lambda: functional("source", "target"),
     "functional, of a dict": lambda: functional("targets", "inputs", order=(1, 0), as_dict=True),
+    "functional, other keys": lambda: functional("b", "a", order=(1, 0), as_dict=True),
 }
 
 
@@ -91,8 +92,8 @@ class OneTensor(keras.Model):
     [
         (Three, "inputs, targets, weights"),
         (OneTensor, "inputs"),
-        (lambda: functional("x", "y", as_dict=True), "x, y"),
         (lambda: keras.Model(x := keras.Input([4], name="x"), x + 1), "x"),
+        (lambda: keras.Model(x := keras.Input([4], name="x"), [x, x]), "x"),
     ],
 )
 def test_other_inputs_are_refused(make, names):
