@@ -199,7 +199,7 @@ class Command:
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", console.SILENT)
         code = 0
         try:
-            with log_lines():
+            with log_lines(), console.quiet_tensorflow():
                 self._dispatch(body, arguments)
             sys.stdout.flush()
         except UserError as error:

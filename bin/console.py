@@ -2,10 +2,15 @@
 
 import contextlib
 import gc
+import importlib.abc
+import importlib.machinery
+import importlib.util
 import os
 import sys
 import tempfile
+import types
 from collections.abc import Iterator
+from typing import Any
 
 SILENT = "3"  # for TF_CPP_MIN_LOG_LEVEL; real errors arrive as Python exceptions
 
@@ -52,3 +57,45 @@ def _uncollected_import() -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+@contextlib.contextmanager
+def quiet_tensorflow() -> Iterator[None]:
+    """Lets `import tensorflow` be a `quiet_import`, wherever it comes first in the block.
+
+    Much of this package imports TensorFlow only when something needs it.
+    """
+    finder = _QuietTensorFlow()
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+
+
+class _QuietTensorFlow(importlib.abc.MetaPathFinder):
+    _name = "tensorflow"
+
+    def __init__(self) -> None:
+        self._is_asked = False
+
+    def find_spec(
+        self, fullname: str, path: Any = None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Returns what the others find, which then executes the module quietly."""
+        if fullname != self._name or self._is_asked:
+            return None
+        self._is_asked = True
+        try:
+            spec = importlib.util.find_spec(fullname)
+        finally:
+            self._is_asked = False
+        if spec and spec.loader:
+            execute = spec.loader.exec_module
+
+            def execute_quietly(module: types.ModuleType) -> None:
+                with quiet_import():
+                    execute(module)
+
+            spec.loader.exec_module = execute_quietly  # type: ignore[method-assign]
+        return spec

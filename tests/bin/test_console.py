@@ -61,3 +61,37 @@ def test_only_the_first_import_of_tensorflow_is_kept_from_the_garbage_collector(
     assert gc.isenabled()
     assert gc.get_freeze_count() > before
     gc.unfreeze()
+
+
+_LAZY = """
+import os
+from t2t_lite.bin import console
+from t2t_lite.bin.command import Command
+def body(args):
+    import tensorflow
+    os.write(2, b"afterwards " + tensorflow.__doc__.encode())
+Command("lazy", "", [], {}).main(body)([])
+"""
+
+
+@pytest.mark.parametrize(("level", "seen"), [(None, "afterwards ours"), ("0", "chatter;after")])
+def test_tensorflow_is_quiet_wherever_a_command_imports_it(tmp_path, level, seen):
+    """Here it is a module of its name that writes as TensorFlow's libraries do."""
+    module = "import os\n__doc__ = 'ours'\nos.write(2, b'chatter;')\n"
+    (tmp_path / "tensorflow.py").write_text(module)
+    environment = {k: v for k, v in os.environ.items() if k != "TF_CPP_MIN_LOG_LEVEL"}
+    environment |= {"PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+    if level is not None:
+        environment["TF_CPP_MIN_LOG_LEVEL"] = level
+    process = subprocess.run(
+        [sys.executable, "-c", _LAZY], env=environment, capture_output=True, text=True
+    )
+    assert process.stderr.startswith(seen), process.stderr
+    assert "Traceback" not in process.stderr
+
+
+def test_the_hook_goes_with_the_command():
+    before = list(sys.meta_path)
+    with console.quiet_tensorflow():
+        assert len(sys.meta_path) == len(before) + 1
+    assert sys.meta_path == before
