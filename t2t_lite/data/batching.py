@@ -68,8 +68,24 @@ class BatchingScheme:
 
         Only a scheme that drops long sequences has a largest batch.
         """
+        return self.largest_batch(self.max_length)
+
+    def largest_batch(self, longest: int, multiple: int = 1) -> tuple[int, int]:
+        """Returns the (sentences, subwords) of the largest batch of examples of limited length.
+
+        Args:
+            longest: subwords of the longest example.
+            multiple: of which lengths are multiples, within their bucket.
+        """
+        last = self.bucket(longest)
+        padded = math.ceil(longest / multiple) * multiple
         return max(
-            zip(self.batch_sizes, self.longest, strict=True),
+            (
+                (size, min(length, padded))
+                for size, length in zip(
+                    self.batch_sizes[: last + 1], self.longest[: last + 1], strict=True
+                )
+            ),
             key=lambda shape: (shape[0] * shape[1], shape[1]),
         )
 

@@ -1,8 +1,11 @@
 """Main memory: how much is available to a process, and how much it has used."""
 
+import math
 import pathlib
 import re
 import resource
+from collections.abc import Iterator
+from typing import NamedTuple
 
 _ROOT = pathlib.Path("/")
 
@@ -14,15 +17,52 @@ def available(root: pathlib.Path = _ROOT) -> int:
         root: the folder that contains `proc` and `sys`.
     """
     machine = _number(root / "proc/meminfo", "MemAvailable:") * 1024
-    control_group = root / "sys/fs/cgroup"
+    return int(min(machine, *map(_left, _control_groups(root))))
+
+
+class _ControlGroup(NamedTuple):
+    """A folder of Linux's control groups, and the names of its files in its version."""
+
+    folder: pathlib.Path
+    limit: str
+    usage: str
+    idle_files: str  # in memory.stat
+
+
+def _control_groups(root: pathlib.Path) -> Iterator[_ControlGroup]:
+    """Yields the control groups of this process that may limit memory, up to the topmost.
+
+    A container sees its own as the topmost, whatever the path in `/proc/self/cgroup`.
+    """
+    mount = root / "sys/fs/cgroup"
+    versions = {
+        "": (mount, "memory.max", "memory.current", "inactive_file"),
+        "memory": (
+            *(mount / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
+            "total_inactive_file",
+        ),
+    }
+    own = root / "proc/self/cgroup"
+    lines = own.read_text().splitlines() if own.is_file() else []
+    paths = [line.split(":", 2)[1:] for line in lines]
+    for controller, (top, *names) in versions.items():
+        yield _ControlGroup(top, *names)
+        for controllers, path in paths:
+            if controller in controllers.split(","):
+                folder = top / path.strip("/")
+                below = (one for one in (folder, *folder.parents) if top in one.parents)
+                yield from (_ControlGroup(one, *names) for one in below if ".." not in one.parts)
+
+
+def _left(group: _ControlGroup) -> float:
+    """Returns the bytes that a control group leaves; infinity without a limit."""
     try:
-        most = int((control_group / "memory.max").read_text())
-        used = int((control_group / "memory.current").read_text())
-    except (FileNotFoundError, ValueError):  # no version 2, or "max": no limit
-        return machine
+        most = int((group.folder / group.limit).read_text())
+        used = int((group.folder / group.usage).read_text())
+    except (FileNotFoundError, ValueError):  # not of this version, or "max": no limit
+        return math.inf
     # Cached files that have not been read recently are evicted.
-    idle_files = _number(control_group / "memory.stat", "inactive_file")
-    return min(machine, most - used + idle_files)
+    return most - used + _number(group.folder / "memory.stat", group.idle_files)
 
 
 def limit(size: int) -> None:

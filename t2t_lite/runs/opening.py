@@ -58,7 +58,8 @@ def open_for_training(
         own |= {run_folder.SEARCH: published} if published else {}
     if run_folder.is_run(folder):
         old = RunFolder.open(str(folder))
-        refuse_another_run(old, flags, hparams)
+        remedy = f"; a run there can start from these weights: --warm_start_from={folder}"
+        refuse_another_run(old, flags, hparams, remedy)
     return run_folder.create_run({**flags, **own}, hparams, data_dir)
 
 
@@ -167,13 +168,21 @@ def forget_unstarted(flags: Mapping[str, Any], hparams: BasicHParams) -> None:
         (folder / run_folder.FLAGS).unlink()
 
 
-def refuse_another_run(old: RunFolder, flags: Mapping[str, Any], hparams: BasicHParams) -> None:
-    """Refuses another problem, model or hyperparameters for an existing run."""
+def refuse_another_run(
+    old: RunFolder, flags: Mapping[str, Any], hparams: BasicHParams, more: str = ""
+) -> None:
+    """Refuses another problem, model or hyperparameters for an existing run.
+
+    Args:
+        old: the run.
+        flags: the trainer's settings.
+        hparams: the resolved hyperparameters.
+        more: how the message ends.
+    """
     if differences := _differences(old, flags, hparams):
         raise UserError(
             f"{old.folder} holds a run with other settings (there != now): "
-            f"{'; '.join(differences)}. Use the old settings, or name another --output_dir for "
-            f"another run, which can start from these weights: --warm_start_from={old.folder}"
+            f"{'; '.join(differences)}. Choose another --output_dir, or use the old settings{more}"
         )
 
 

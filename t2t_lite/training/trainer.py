@@ -231,7 +231,7 @@ class Trainer:
 
     def _try_largest_batch(self) -> None:
         """Tries the largest batch, changing nothing, so that lack of memory shows at the start."""
-        sentences, length = self.data.scheme.worst_bucket
+        sentences, length = self.data.largest_batch
         log.info(
             "trying the largest batch, %d × %d subwords per side and device; if memory runs out "
             "here, lower batch_size or max_length with --hparams",

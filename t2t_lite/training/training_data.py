@@ -70,6 +70,20 @@ class TrainingData:
             prefix = f"{member.name}, {share} of the examples: " if len(self._members) > 1 else ""
             yield f"{prefix}{counted}"
 
+    @property
+    def largest_batch(self) -> tuple[int, int]:
+        """The (sentences, subwords) of the largest part of a batch, which the longest example has.
+
+        Where not all examples have been counted, or they vary, an example may have `max_length`.
+        """
+        hparams, scheme = self._hparams, self.scheme
+        if self._rewriter or not all(counted.complete for counted in self._counted):
+            return scheme.worst_bucket
+        longest = min(scheme.max_length, max(counted.longest for counted in self._counted))
+        # XLA gets whole buckets: see bucket_padding.py.
+        multiple = scheme.max_length if hparams.xla_compile else hparams.length_multiple
+        return scheme.largest_batch(longest, multiple)
+
     @functools.cached_property
     def _counted(self) -> Sequence[DataStatistics]:
         """Statistics of the first examples of each member."""

@@ -72,6 +72,27 @@ def test_no_batch_exceeds_its_budget(batch_size, max_length, first, step):
     assert max(size * length for size, length in shapes) <= worst_size * worst_length
 
 
+@settings(deadline=None)
+@given(
+    batch_size=st.integers(1, 3000),
+    max_length=st.integers(1, 300),
+    longest=st.integers(1, 300),
+    multiple=st.sampled_from([1, 8, 1000]),
+)
+def test_the_largest_batch_is_that_of_the_longest_example(
+    batch_size, max_length, longest, multiple
+):
+    longest = min(longest, max_length)
+    scheme = batching_scheme(batch_size, max_length, min_length_bucket=8, length_bucket_step=1.1)
+    shapes = []
+    for length in range(1, longest + 1):
+        bucket = scheme.bucket(length)
+        padded = min(-(-length // multiple) * multiple, scheme.longest[bucket])
+        shapes.append((scheme.batch_sizes[bucket], padded))
+    largest = max(shapes, key=lambda shape: (shape[0] * shape[1], shape[1]))
+    assert scheme.largest_batch(longest, multiple) == largest
+
+
 def test_from_hparams():
     hparams = BasicHParams(batch_size=1024, max_length=64, min_length=3)
     training = BatchingScheme.from_hparams(hparams, training=True)

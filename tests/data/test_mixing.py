@@ -21,6 +21,7 @@ from t2t_lite.data.mixing import MemberFiles, training_files
 from t2t_lite.data.mixing import mixing as mixed
 from t2t_lite.errors import DataError, UsageError
 from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.training import training_data
 from t2t_lite.training.training_data import TrainingData
 
 SCHEME = batching_scheme(60, max_length=20, min_length_bucket=5, length_bucket_step=1.5)
@@ -284,6 +285,21 @@ def test_a_member_without_usable_examples_is_an_error(folder):
     data = TrainingData(problem, folder, BasicHParams(), 1)
     lines = list(data.statistics())
     assert lines[1].startswith(f"{FRENCH}, 13.0% of the examples: 60 examples with ")
+
+
+def test_the_largest_batch_is_that_of_the_examples_if_they_are_known(folder, monkeypatch):
+    problem = registry.problem(MIXTURE)
+    hparams = BasicHParams(batch_size=1024, max_length=256)
+    data = TrainingData(problem, folder, hparams, 1)
+    longest = max(counted.longest for counted in data._counted)
+    assert data.largest_batch == data.scheme.largest_batch(longest, hparams.length_multiple)
+    assert data.largest_batch[1] < longest + 8 < data.scheme.worst_bucket[1]
+    whole_buckets = TrainingData(problem, folder, hparams.copy(xla_compile=True), 1).largest_batch
+    assert whole_buckets[1] in data.scheme.longest
+    noisy = TrainingData(problem, folder, hparams.copy(source_typo_noise=0.3), 1)
+    assert noisy.largest_batch == data.scheme.worst_bucket
+    monkeypatch.setattr(training_data, "_COUNTED", 30)
+    assert TrainingData(problem, folder, hparams, 1).largest_batch == data.scheme.worst_bucket
 
 
 def test_a_member_without_examples_is_an_error(folder, tmp_path):

@@ -35,6 +35,48 @@ def test_a_container_with_a_limit(tmp_path):
     assert memory.available(root) == 5_000_000 - 3_000_000 + 400_000
 
 
+def _limited(folder: pathlib.Path, version: int, most: int) -> None:
+    """Writes the files of a control group that uses 100 bytes, 30 of them for idle files."""
+    limit, usage, idle = (
+        ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+        ("memory.max", "memory.current", "inactive_file"),
+    )[version - 1]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / limit).write_text(f"{most}\n")
+    (folder / usage).write_text("100\n")
+    (folder / "memory.stat").write_text(f"cache 7\n{idle} 30\n")
+
+
+@pytest.mark.parametrize("most", [5000, 9223372036854771712])  # the second one is none
+def test_a_container_of_version_1(tmp_path, most):
+    root = _root(tmp_path)
+    _limited(root / "sys/fs/cgroup/memory", 1, most)
+    assert memory.available(root) == min(most - 100 + 30, 8000 * 1024)
+
+
+@pytest.mark.parametrize(("version", "line"), [(1, "9:cpu,memory:"), (2, "0::")])
+@pytest.mark.parametrize("inner", [3000, 6000])
+def test_groups_within_groups_have_the_least_of_their_limits(tmp_path, version, line, inner):
+    """As those of Slurm's jobs."""
+    root = _root(tmp_path)
+    top = root / "sys/fs/cgroup" / ("memory" if version == 1 else "")
+    _limited(top / "slurm" / "job_7", version, 5000)
+    _limited(top / "slurm" / "job_7" / "step_0", version, inner)
+    _limited(top / "slurm" / "job_8", version, 200)
+    (root / "proc/self").mkdir()
+    (root / "proc/self/cgroup").write_text(f"3:cpuset:/\n{line}/slurm/job_7/step_0\n")
+    assert memory.available(root) == min(inner, 5000) - 100 + 30
+
+
+@pytest.mark.parametrize("path", ["/docker/of-the-host", "/../../of-the-host", "/"])
+def test_a_path_of_the_host_does_not_hide_the_containers_limit(tmp_path, path):
+    root = _root(tmp_path)
+    _limited(root / "sys/fs/cgroup", 2, 5000)
+    (root / "proc/self").mkdir()
+    (root / "proc/self/cgroup").write_text(f"0::{path}\n")
+    assert memory.available(root) == 5000 - 100 + 30
+
+
 def test_this_machine():
     assert 0 < memory.available() < os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 

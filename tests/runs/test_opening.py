@@ -38,10 +38,8 @@ def test_another_run_in_an_old_folder_is_refused_and_changes_nothing(tmp_path, c
     with pytest.raises(UserError, match="holds a run with other settings") as error:
         make_run(tmp_path, **change)
     assert message in str(error.value)
-    assert "another --output_dir for another run, which can start from these weights: " in str(
-        error.value
-    )
-    assert str(error.value).endswith(f"--warm_start_from={tmp_path}")
+    remedy = "Choose another --output_dir, or use the old settings; a run there can start from "
+    assert f"{remedy}these weights: --warm_start_from={tmp_path}" in str(error.value)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
