@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 
+from t2t_lite.alignment.shortlist import VMAP
 from t2t_lite.decoding.ctranslate2_model import POSITIONS
 from t2t_lite.export.pieces import language_tokens, sentencepiece_files, tokens_of
 from t2t_lite.runs.run_folder import RunFolder
@@ -22,7 +23,7 @@ Written by t2t-exporter: model {model}, hparams set {hparams_set}, after {step} 
 `max_decoding_length` to change this. In t2t-decoder it may have {limit}.
 Neither can be longer than {positions} subwords. `Translator(".", compute_type="int8")` computes in
 8 bits, however the weights are stored.
-{languages}
+{shortlist}{languages}
 ## The same outputs as t2t-decoder's
 
 With `min_decoding_length=0`, greedy search (`beam_size=1`) finds the same outputs as t2t-decoder
@@ -41,6 +42,11 @@ Marian, searches on with one hypothesis less for each of them.""",
 }
 _AS_TRANSFORMERS = """CTranslate2 stops once `beam_size` outputs have ended; t2t-decoder, as
 transformers with `early_stopping` {stopping}, may stop at another step."""
+
+_SHORTLIST = f"""
+`{VMAP}` is the short list: with `use_vmap=True` outputs consist of its words alone; without, it has
+no effect.
+"""
 
 _LANGUAGES = """
 The model knows several languages. The token before the pieces tells the language of {of}{prefix}.
@@ -129,7 +135,13 @@ def readme(
         step=step,
         quantization=quantization,
         packages="ctranslate2 sentencepiece" if tokens else "'t2t_lite[ct2]'",
-        example=_example(run, encoders, f"beam_size={search.beam_size}, {nearest}"),
+        example=_example(
+            run,
+            encoders,
+            f"beam_size={search.beam_size}, {nearest}"
+            + (", use_vmap=True" if search.shortlist else ""),
+        ),
+        shortlist=_SHORTLIST if search.shortlist else "",
         limit=_limit(search),
         positions=POSITIONS,
         stopping=_STOPPING.get(search.stopping, _AS_TRANSFORMERS).format(stopping=search.stopping),

@@ -46,7 +46,7 @@ class DecodeHParams(HParams):
     beam_size: int = setting(4, "Hypotheses kept per sentence; 1 is greedy search.", minimum=1)
     alpha: float = setting(
         0.6,
-        "Exponent of the length penalty; below 0 favors short outputs.",
+        "Exponent of a beam's length penalty; below 0 favors short outputs.",
         minimum=-10,  # the penalty of LONGEST subwords is a float32
         maximum=10,
     )

@@ -52,10 +52,12 @@ class LanguageTokens(TextEncoder):
             return self.starts[self.language]
         # The source's token may be of either language; a model with the first kind needs both.
         is_own = self.language_of == TEXT
-        names = "source_language and target_language" if is_own else "target_language"
+        names = ["source_language", "target_language"][not is_own :]
+        label = "" if is_own else f", or begin each text with its own, as in >>{min(self.starts)}<<"
         raise DataError(
-            f"the model has several languages and no default: set {names} (decode hparams, "
-            f"members of a problem, or flags of t2t-import); it knows {self._some()}"
+            f"the model has several languages and no default: set {' and '.join(names)} "
+            f"({' and '.join(f'--{name}' for name in names)}; decode hparams, keywords in Python, "
+            f"members of a problem){label}; it knows {self._some()}"
         )
 
     def start_of(self, ids: Sequence[int]) -> Sequence[int]:

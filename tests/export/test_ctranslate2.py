@@ -399,6 +399,8 @@ def test_a_short_list_is_exported(run, tmp_path):
     Shortlist([5, 6], translations, encoder.vocab_size).write(path, run.encoders)
     hparams = DecodeHParams.of(run, f"shortlist={path}")
     exporter.export(run, None, str(tmp_path / "out"), "float32", hparams)
+    assert "use_vmap=True)" in (tmp_path / "out" / "README.md").read_text()
+    assert "short list: with `use_vmap=True`" in (tmp_path / "out" / "README.md").read_text()
     lines = (tmp_path / "out" / "vmap.txt").read_text().splitlines()
     pieces = [encoder.symbol(id_) for id_ in range(encoder.vocab_size)]
     assert lines[0].split()[-2:] == [pieces[5], pieces[6]]
