@@ -25,6 +25,7 @@ from t2t_lite.layers.feed_forward import FeedForward
 from t2t_lite.layers.position import Position
 from t2t_lite.layers.relative_attention import RelativeSelfAttention
 from t2t_lite.layers.residual import LayerSteps, Residual
+from t2t_lite.models.known_weights import described
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.models.transformer import (
     Transformer,
@@ -125,7 +126,10 @@ def require_convertible(model: Seq2Seq) -> TransformerHParams:
         UserError: it cannot; the message names the model, or the hparam.
     """
     hparams = model.hparams
-    is_plain = isinstance(model, Transformer) and model.encoder_class is TransformerEncoder
+    parts = (TransformerEncoder, TransformerDecoder)
+    is_plain = (
+        isinstance(model, Transformer) and (model.encoder_class, model.decoder_class) == parts
+    )
     if not (is_plain and isinstance(hparams, TransformerHParams)):
         raise UserError(
             f"model {type(model).__name__}: CTranslate2 runs only Transformers; export a "
@@ -141,9 +145,21 @@ def require_convertible(model: Seq2Seq) -> TransformerHParams:
             "a language model: the export for CTranslate2 is for models with a source; export a "
             "SavedModel (--format=savedmodel)"
         )
+    _refuse_own_layers(model)
     _refuse_other_layers(hparams)
     _is_pre_norm(hparams)
     return hparams
+
+
+def _refuse_own_layers(model: Seq2Seq) -> None:
+    """Raises UserError if a subclass has weights that a Transformer lacks."""
+    known = (model.encoder, model.decoder, model.inputs_embedding, model.output_projection)
+    ids = {id(weight) for part in known for weight in part.weights}
+    if own := [weight for weight in model.weights if id(weight) not in ids]:
+        raise UserError(
+            f"model {type(model).__name__}: CTranslate2 has no {described(model, own)}; export a "
+            "SavedModel (--format=savedmodel)"
+        )
 
 
 def _refuse_other_layers(h: TransformerHParams) -> None:

@@ -12,6 +12,7 @@ import tensorflow as tf
 from t2t_lite.decoding.engine import mapped
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.models.copies import copy_weights, empty_copy
+from t2t_lite.models.known_weights import KnownWeights
 from t2t_lite.models.seq2seq import Seq2Seq
 
 # Batches in progress on a device at a time: one computes while the other waits for a single core.
@@ -119,17 +120,24 @@ class _Replica(Generic[_Compiled]):
     ) -> None:
         self._device = device
         self._models = models
+        self._weights = [KnownWeights(model) for model in models]
         self._compile = compile
         self._first = threading.Lock()  # held by the first batch of each work, which traces
         self._traced: set[Callable[[_Compiled, Any], Any]] = set()
 
     def __call__(self, work: Callable[[_Compiled, _Batch], _Result], batch: _Batch) -> _Result:
-        """Runs `work` on a batch, on this device."""
+        """Runs `work` on a batch, on this device.
+
+        Raises:
+            UsageError: a layer of a model creates weights, which no checkpoint holds.
+        """
         with on_device(self._device):
             if work in self._traced:
                 return work(self._compiled, batch)
             with self._first:
                 result = work(self._compiled, batch)
+                for weights in self._weights:
+                    weights.require_no_others()
                 self._traced.add(work)
                 return result
 

@@ -3,7 +3,7 @@
 Each is checked; where a release lacks it, something public takes its place.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import keras
@@ -28,6 +28,17 @@ def flattened(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
     if hasattr(layer, "_flatten_layers"):
         return list(layer._flatten_layers())
     return list(_found(layer, {}).values())
+
+
+def tracked(values: Iterable[Any]) -> set[int]:
+    """Returns the identities of all objects that a TensorFlow checkpoint of `values` reaches."""
+    waiting, found = list(values), set[int]()
+    while waiting:
+        value = waiting.pop()
+        if id(value) not in found and hasattr(value, "_trackable_children"):
+            found.add(id(value))
+            waiting += value._trackable_children().values()
+    return found
 
 
 def _found(value: Any, found: dict[int, keras.layers.Layer]) -> dict[int, keras.layers.Layer]:

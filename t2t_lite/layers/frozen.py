@@ -21,7 +21,7 @@ def frozen_parts(layer: keras.layers.Layer) -> dict[str, list[str]]:
     Args:
         layer: a layer or model; its own `trainable` is not part of the entry.
     """
-    paths = [path for path, part in _parts(layer) if not part.trainable]
+    paths = [path for path, part in _freezable(layer) if not part.trainable]
     return {FROZEN: paths} if paths else {}
 
 
@@ -35,23 +35,40 @@ def freeze_parts(layer: keras.layers.Layer, trainable: bool, paths: Collection[s
     """
     layer.trainable = trainable
     # Setting a layer's flag sets those of all its parts, so parts come after what holds them.
-    for path, part in _parts(layer):
+    for path, part in _freezable(layer):
         part.trainable = path not in paths
 
 
-def _parts(layer: keras.layers.Layer, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yields all sub-layers and weights with their paths; each after what holds it."""
+def _freezable(layer: keras.layers.Layer) -> Iterator[tuple[str, Any]]:
+    """Yields the paths of sub-layers and of weights that can learn, each after what holds it."""
+    for path, part, owner in parts(layer):
+        if part is owner or any(part is weight for weight in _private_api.own_weights(owner)):
+            yield path, part
+
+
+def parts(
+    layer: keras.layers.Layer, prefix: str = ""
+) -> Iterator[tuple[str, Any, keras.layers.Layer]]:
+    """Yields all sub-layers and variables inside a layer; each after what holds it.
+
+    Args:
+        layer: a layer or model.
+        prefix: of all paths.
+
+    Yields:
+        The path of attributes; the sub-layer or variable; and the sub-layer, or that which has the
+        variable in an attribute.
+    """
     attributes = _private_api.attributes(layer)
     visible = {name for name in dir(layer) if not name.startswith(_OF_TENSORFLOW)}
     visible -= _keras_attributes()
-    weights = {id(weight) for weight in _private_api.own_weights(layer)}
     for name in sorted(visible & attributes.keys()):
         for path, value in _flat(attributes[name], prefix + name):
             if isinstance(value, keras.layers.Layer):
-                yield path, value
-                yield from _parts(value, f"{path}.")
-            elif id(value) in weights:
-                yield path, value
+                yield path, value, value
+                yield from parts(value, f"{path}.")
+            elif isinstance(value, keras.Variable):
+                yield path, value, layer
 
 
 def _flat(value: Any, path: str) -> Iterator[tuple[str, Any]]:

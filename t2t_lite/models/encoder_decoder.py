@@ -44,7 +44,6 @@ class ModelPart(HParamsModel, abc.ABC):
                 embedding = make_embedding(self.hparams, int(embedding))
             self.embedding = embedding
             self.make_layers()
-        self.built = True  # layers create their variables when constructed
 
     @abc.abstractmethod
     def make_layers(self) -> None:

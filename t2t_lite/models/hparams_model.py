@@ -1,5 +1,6 @@
 """A Keras model whose sizes and options are hparams."""
 
+import abc
 import functools
 from typing import Any, ClassVar, Self
 
@@ -9,9 +10,10 @@ from t2t_lite import registry
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.mixture_of_experts import MixtureOfExpertsHParams
+from t2t_lite.layers import _private_api
 from t2t_lite.layers.base import is_narrow
 from t2t_lite.layers.embedding import Embedding
-from t2t_lite.layers.frozen import FROZEN, freeze_parts, frozen_parts
+from t2t_lite.layers.frozen import FROZEN, freeze_parts, frozen_parts, parts
 from t2t_lite.layers.mixture_of_experts import MixtureOfExperts
 
 # Keras's dtype policy for each value of the hparam `dtype`; variables are float32, except within
@@ -24,7 +26,16 @@ _POLICIES = {
 _KERAS_ARGUMENTS = ("name", "trainable")  # passed to `keras.Model`
 
 
-class HParamsModel(keras.Model):
+class _Completed(abc.ABCMeta):
+    """Completes a model after all of its constructor, that of a user's subclass included."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        model = super().__call__(*args, **kwargs)
+        model.complete()
+        return model
+
+
+class HParamsModel(keras.Model, metaclass=_Completed):
     """Base of models and of their encoders and decoders.
 
     Args:
@@ -69,6 +80,15 @@ class HParamsModel(keras.Model):
             )
         return found.copy(**changes)
 
+    def complete(self) -> None:
+        """Ends the construction, after which the model may have layers without weights.
+
+        The layers of this package create their weights when constructed, Keras's own ones when
+        first called. By Keras's rule, a model that has such layers is not built yet, and its first
+        call builds it.
+        """
+        self.built = all(part.built for part in _private_api.flattened(self) if part is not self)
+
     def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
         """Traces `call`: Keras would derive the spec from the shapes, and every dtype from one."""
         return keras.Operation.compute_output_spec(self, *args, **kwargs)
@@ -95,6 +115,28 @@ class HParamsModel(keras.Model):
         """Exports as Keras does; by default for any number of ids."""
         signature = self.input_signature() if input_signature is None else input_signature
         super().export(*args, input_signature=signature, **kwargs)
+
+    def _trackable_children(self, save_type: str = "checkpoint", **kwargs: Any) -> dict[str, Any]:
+        """Returns what TensorFlow's checkpoints contain, layers in lists and dicts included.
+
+        Raises:
+            UsageError: a weight has no name, as those of layers in a set.
+        """
+        children = super()._trackable_children(save_type, **kwargs)
+        if save_type != "checkpoint":
+            return children
+        tracked = _private_api.tracked(children.values())
+        left_out = {id(w): w for w in self.weights if id(w) not in tracked}
+        if left_out:  # so that the names of all others stay those of attributes
+            named = {path: left_out.pop(id(w)) for path, w, _ in parts(self) if id(w) in left_out}
+            children = {**children, **named}
+        if left_out:
+            lost = ", ".join(weight.path for weight in left_out.values())
+            raise UsageError(
+                f"{type(self).__name__}: a checkpoint has no name for {lost}: keep the layer in an "
+                "attribute, or in a list or dict that is one"
+            )
+        return children
 
     def get_config(self) -> dict[str, Any]:
         """Returns what `from_config` needs, including the hparams and which parts are frozen."""

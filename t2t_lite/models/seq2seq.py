@@ -194,8 +194,6 @@ class Seq2Seq(_Embeddings, _AuxiliaryLosses, _SourceAttention, abc.ABC):
             self._make_embeddings()
             self.output_projection = self._make_output_projection()
             self.make_layers()
-        self.built = True  # layers create their variables when constructed
-        freeze(self)
 
     def make_layers(self) -> None:
         """Checks the hparams and creates the other layers, as attributes; by default, none.
@@ -203,6 +201,33 @@ class Seq2Seq(_Embeddings, _AuxiliaryLosses, _SourceAttention, abc.ABC):
         The constructor calls this under the model's dtype policy, when hparams, vocabulary sizes,
         embeddings and `output_projection` are set.
         """
+
+    def complete(self) -> None:
+        """Ends the construction: every layer of the model has its weights, before any call."""
+        super().complete()
+        if not self.built:
+            self.build()
+        freeze(self)
+
+    def build(self, input_shape: Any = None) -> None:
+        """Calls the model once, as in training, for layers that create their weights in a call.
+
+        The call is symbolic: it computes nothing, draws no random numbers but initial weights, and
+        serves all sizes.
+
+        Args:
+            input_shape: for Keras; ignored.
+        """
+        if self.built:
+            return
+        lengths = {"inputs": None if self.takes_inputs else 0, "targets": None}
+        features = {
+            side: keras.KerasTensor((None, length), "int32") for side, length in lengths.items()
+        }
+        self.compute_output_spec(features, training=True)
+        for part in reversed(_private_api.flattened(self)):  # of what is nested, the inner first
+            if isinstance(part, HParamsModel) and part is not self:
+                part.complete()  # it need not have been called itself: see `Encoder.encode`
 
     @property
     def takes_inputs(self) -> bool:

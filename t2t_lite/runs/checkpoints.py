@@ -24,6 +24,7 @@ from t2t_lite import files
 from t2t_lite.data.problem import DatasetSplit, Problem
 from t2t_lite.errors import UserError, describe_os_error, first_line
 from t2t_lite.generation import fingerprint
+from t2t_lite.models.known_weights import KnownWeights
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs import checkpoint_files, run_folder
 from t2t_lite.runs.checkpoint_files import CHECKPOINT_NAME
@@ -119,6 +120,7 @@ class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
     ) -> None:
         self._folder = folder
         self._keep = keep
+        self._weights = KnownWeights(model)
         self._step = tf.Variable(0, dtype=tf.int64)
         self._training_files = training_files
         description = {"version": _POSITION_VERSION} | dataclasses.asdict(training_files)
@@ -195,7 +197,11 @@ class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
         """Copies the state after `step` updates, and starts writing it.
 
         If the process is killed at any moment, the previous checkpoint remains.
+
+        Raises:
+            UsageError: an evaluation has given the model other weights.
         """
+        self._weights.require_no_others()
         began = time.monotonic()
         self.wait()  # for memory: one copy of the state is enough
         self._step.assign(step)

@@ -28,6 +28,7 @@ from t2t_lite.training import rdrop
 from t2t_lite.training.bucket_padding import BucketShapes
 from t2t_lite.training.devices import sum_replicas
 from t2t_lite.training.losses import LossScale, summed_loss
+from t2t_lite.training.own_layers import TrainedCalls
 from t2t_lite.training.totals import Totals, Window
 
 Features = dict[str, tf.Tensor]
@@ -69,6 +70,9 @@ class TrainStep:
         optimizer: created in the strategy's scope.
         parts: W = replicas × accumulation steps, the parts of every batch.
         seed: of the dropout masks.
+
+    Raises:
+        UsageError: XLA or this step cannot train the model.
     """
 
     def __init__(
@@ -88,6 +92,7 @@ class TrainStep:
         self.hparams = model.hparams
         self.parts_weigh_equally = self.hparams.optimizer == "multistep_adam"
         self.variables = model.trainable_variables
+        self._calls = TrainedCalls(model)
         self.loss_scale: LossScale | None = None
         if self.hparams.dtype == "float16":
             with strategy.scope():
@@ -233,6 +238,7 @@ class TrainStep:
             self.variables,
             output_gradients=[1.0, *(by_sums * slope for slope in tf.nest.flatten(slopes))],
         )
+        self._calls.require_gradients(self.variables, gradients)
         gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
         weight = self._weight(batch["targets"][None])
         return _Sums(gradients, weight, loss / scale, penalty / scale, tokens, statistics)
@@ -258,12 +264,7 @@ class TrainStep:
         """
         if self._passes == 2:
             batch = rdrop.twice(batch)
-        seeds = self.model.seeds.state
-        # Independent streams: neighbouring numbers must not give neighbouring generator states.
-        state = tf.random.stateless_uniform(
-            [2], tf.stack([tf.constant(self.seed, tf.int64), number]), None, None, tf.uint32
-        )
-        with keras.StatelessScope([(seeds, tf.cast(state, seeds.dtype))]):
+        with self._calls.drawing_from(tf.stack([tf.constant(self.seed, tf.int64), number])):
             return self.model.hidden_and_statistics(batch, training=True)  # [passes · B, T, D]
 
     def _part(

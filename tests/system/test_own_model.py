@@ -6,6 +6,7 @@ import sys
 import textwrap
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -22,6 +23,7 @@ pytestmark = pytest.mark.integration
 OWN = """
     import dataclasses
 
+    import keras
     from keras import ops
 
     import t2t_lite as t2t
@@ -48,6 +50,7 @@ OWN = """
         def make_layers(self):
             size = self.hparams.hidden_size
             self.mix = Projection(size, [size])
+            self.above = [keras.layers.Dense(size, bias_initializer="ones")]
 
         def _mean(self, inputs):
             present = ops.cast(inputs != 0, "float32")[..., None]  # [B, S, 1]
@@ -55,7 +58,7 @@ OWN = """
             return total / ops.maximum(ops.sum(present, axis=1, keepdims=True), 1.0)  # [B, 1, D]
 
         def _mixed(self, previous, mean):
-            return ops.tanh(self.hparams.sharpness * self.mix(previous + mean))
+            return self.above[0](ops.tanh(self.hparams.sharpness * self.mix(previous + mean)))
 
         def hidden(self, features, training=False):
             previous = shift_right(self.targets_embedding(features["targets"]))
@@ -123,6 +126,10 @@ def test_one_file_is_enough(finish, end, eagerly, few_shards, tmp_path):
     assert json.loads((run / "hparams.json").read_text())["sharpness"] == 1.5
     summary = json.loads((run / "summary.json").read_text())
     assert summary["flops_by_count"] > 0
+    values = [tf.train.load_checkpoint(run / f"model.ckpt-{step}") for step in (2, 4)]
+    for name in ("_kernel", "bias"):  # of the layer that Keras gives its weights when it is called
+        key = f"model/above..0..{name}/.ATTRIBUTES/VARIABLE_VALUE"
+        assert np.any(values[0].get_tensor(key) != values[1].get_tensor(key))
 
     (tmp_path / "in").write_text("1 and 7\n2 and 4\n")
     run_flag, small = f"--output_dir={run}", "--decode_hparams=beam_size=2,extra_length=3"

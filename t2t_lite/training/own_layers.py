@@ -1,0 +1,97 @@
+"""What training asks of layers that are not this package's own, such as Keras's.
+
+Training changes the weights that a model has at the start, by gradients of its own loss alone, and
+draws the random numbers of each part of a batch from (seed, part). What a layer does besides would
+be lost without a word: it is an error that names the layer.
+"""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+
+import keras
+import tensorflow as tf
+
+from t2t_lite.errors import UsageError
+from t2t_lite.models.known_weights import KnownWeights, described
+from t2t_lite.models.seq2seq import Seq2Seq
+
+
+class TrainedCalls:
+    """The calls of a model in training.
+
+    Args:
+        model: with all its weights.
+
+    Raises:
+        UsageError: a weight has a regularizer, which the loss would lack.
+    """
+
+    def __init__(self, model: Seq2Seq) -> None:
+        self._model = model
+        self._weights = KnownWeights(model)
+        weights = {id(weight) for weight in model.weights}
+        states = {id(state): state for state in model.variables if id(state) not in weights}
+        del states[id(model.seeds.state)]
+        self._others = list(states.values())  # of the generators that layers have of their own
+        if self._others and getattr(model.hparams, "recompute_activations", False):
+            raise UsageError(
+                f"hparam recompute_activations: {described(model, self._others)} would not be "
+                "drawn again as it was: use t2t_lite.layers.dropout.Dropout(rate, self.seeds), or "
+                "set recompute_activations=false"
+            )
+        if regularized := [w for w in model.trainable_weights if w.regularizer is not None]:
+            raise UsageError(
+                f"{type(model).__name__}: {described(model, regularized)} has a regularizer, which "
+                "t2t-trainer does not add to the loss: leave it out, and set the hparam "
+                "weight_decay, or make the layer an AuxiliaryLayer"
+            )
+
+    @contextlib.contextmanager
+    def drawing_from(self, seed: tf.Tensor) -> Iterator[None]:
+        """Lets calls inside the block draw random numbers that depend on `seed` [2] alone.
+
+        Raises:
+            UsageError: a layer creates weights, changes a variable or adds a loss.
+        """
+        model, own = self._model, self._model.seeds.state
+        # Independent streams: neighbouring numbers must not give neighbouring generator states.
+        states = [(own, _drawn([2], seed, own.dtype))]
+        if self._others:
+            others = _drawn(
+                [len(self._others), 2],
+                tf.random.experimental.stateless_fold_in(seed, 1),
+                own.dtype,
+            )
+            states += zip(self._others, tf.unstack(others), strict=True)
+        with keras.StatelessScope(states, collect_losses=True) as scope:
+            yield
+        self._weights.require_no_others()
+        changed = [w for w in model.weights if scope.get_current_value(w) is not None]
+        if changed:
+            raise UsageError(
+                f"{type(model).__name__}: a call changes {described(model, changed)}, which "
+                "t2t-trainer does not support: use a layer that changes nothing, such as "
+                "LayerNormalization, or train with fit"
+            )
+        if scope.losses:
+            raise UsageError(
+                f"{type(model).__name__}: a layer calls add_loss, and t2t-trainer does not add its "
+                "loss: make the layer an AuxiliaryLayer, or train with fit"
+            )
+
+    def require_gradients(
+        self, variables: Sequence[keras.Variable], gradients: Sequence[tf.Tensor | None]
+    ) -> None:
+        """Raises UsageError if the loss does not depend on one of the variables."""
+        unused = [v for v, g in zip(variables, gradients, strict=True) if g is None]
+        if unused:
+            raise UsageError(
+                f"{type(self._model).__name__}: the loss does not depend on "
+                f"{described(self._model, unused)}: use the layer in `hidden`, remove it, or "
+                "freeze it (trainable=False)"
+            )
+
+
+def _drawn(shape: Sequence[int], seed: tf.Tensor, dtype: str) -> tf.Tensor:
+    """Returns states of generators."""
+    return tf.cast(tf.random.stateless_uniform(shape, seed, None, None, tf.uint32), dtype)
