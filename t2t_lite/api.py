@@ -272,6 +272,7 @@ def dataset(
     *,
     data_dir: str | pathlib.Path,
     seed: int = 0,
+    repeat: bool = False,
     **hparams: Any,
 ) -> "tf.data.Dataset":
     """Returns batches for `keras.Model.fit`, `evaluate` and `predict`.
@@ -280,11 +281,16 @@ def dataset(
     dataset is iterated; pairs with a side of more than `max_length` subwords are left out. Other
     splits are complete and have a fixed order.
 
+    An iteration is one epoch. An epoch of a mixture's training split has as many examples as the
+    files of all members together. Each example is of a member that is drawn by the weights, so that
+    some examples of a member come several times in an epoch, or not at all.
+
     Args:
         problem: a registered name, or a `Problem`.
         split: train, dev, test or, where a problem has it, unseen.
         data_dir: folder that `generate_data` filled.
         seed: seed of the shuffling.
+        repeat: whether epochs follow each other without end; `fit` then needs `steps_per_epoch`.
         **hparams: the hparams that batches depend on, such as `batch_size=4096` (subwords),
             `max_length=256` and `bpe_dropout=0.1`.
 
@@ -314,11 +320,13 @@ def dataset(
         )
     folder = _expanded(data_dir)
     if dataset_split == DatasetSplit.TRAIN:
-        batches = TrainingData(problem, folder, settings, seed).batches(1, _next_epoch())
+        epochs = None if repeat else _next_epoch()
+        batches = TrainingData(problem, folder, settings, seed).batches(1, epochs)
     else:
         paths = problem.existing_filepaths(folder, dataset_split)
         scheme = BatchingScheme.from_hparams(settings, training=False)
         batches = eval_dataset(paths, scheme, ExampleReader.of(problem, settings), parts=1)
+        batches = batches.repeat() if repeat else batches
 
     def weigh(features: dict[str, "tf.Tensor"]) -> tuple[Any, "tf.Tensor", "tf.Tensor"]:
         features = {name: ids[0] for name, ids in features.items()}  # [1, B, L] -> [B, L]

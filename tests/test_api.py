@@ -1,6 +1,7 @@
 """The front door: what `import t2t_lite` offers."""
 
 import ast
+import itertools
 import operator
 import os
 import pathlib
@@ -235,6 +236,8 @@ def test_data_is_generated_by_name_or_problem(tmp_path):
 def test_batches_weigh_tokens_but_not_padding(data):
     batches = t2t.dataset("text2text_tmpdir", "dev", data_dir=data, batch_size=100)
     sentences = 0
+    endless = t2t.dataset("text2text_tmpdir", "dev", data_dir=data, batch_size=100, repeat=True)
+    assert sum(len(targets) for _, targets, _ in itertools.islice(endless, 20)) > 6
     for features, targets, weights in batches:
         assert set(features) == {"inputs", "targets"}
         np.testing.assert_array_equal(features["targets"], targets)
@@ -263,6 +266,8 @@ def test_each_epoch_has_other_batches(data):
 def test_fit_goes_over_the_training_split_once_an_epoch(data, eagerly):
     batches = t2t.dataset("text2text_tmpdir", data_dir=data, batch_size=100)
     assert sum(len(targets) for _, targets, _ in batches) == 60
+    endless = t2t.dataset("text2text_tmpdir", data_dir=data, batch_size=100, repeat=True)
+    assert sum(len(targets) for _, targets, _ in itertools.islice(endless, 90)) > 60
     history = _fitted(data).fit(batches, epochs=2, verbose=0).history
     assert history["loss"][1] < history["loss"][0]
 

@@ -52,11 +52,15 @@ class Mixing(NamedTuple):
         rates: [P, M], the probabilities that an example is of each stream; each row adds to 1.
         examples: [P], ascending: the number of the example that has a row's rates. Between two
             rows, rates lie on a straight line; beyond the first or last, they are constant.
+        epoch: the number of examples that an epoch has.
+        passes: the number of passes over a stream that an epoch takes at most.
     """
 
     files: Sequence[int]
     rates: Sequence[Sequence[float]]
     examples: Sequence[float] = (0.0,)
+    epoch: int = 0
+    passes: int = 0
 
 
 def train_dataset(
@@ -73,8 +77,9 @@ def train_dataset(
 ) -> tf.data.Dataset:
     """Returns shuffled batches for training, endless by default.
 
-    Every epoch covers all examples once, in an order given by (seed, epoch). Buckets fill across
-    epochs, so that no example is lost however few there are. If `scheme` drops all examples, the
+    Every epoch covers all examples once, in an order given by (seed, epoch); that of a mixture has
+    as many examples, each of a stream that is drawn. Buckets fill across epochs, so that no example
+    is lost however few there are. If `scheme` drops all examples, the
     iterator never returns: see `data_statistics.count_examples`.
 
     Args:
@@ -86,8 +91,8 @@ def train_dataset(
         batch_shuffle_size: size of the buffer that mixes the lengths of batches, in batches of
             one part; 0: no buffer.
         rewriter: replaces each example anew in every epoch; None: examples stay as they are.
-        epochs: numbers of the passes over the examples; None: 0, 1, 2 and so on, without end.
-        mixing: how the files are mixed, if they are; all `epochs` are endless then.
+        epochs: numbers of the epochs; None: 0, 1, 2 and so on, without end.
+        mixing: how the files are mixed, if they are.
 
     Returns:
         A dataset of `{"inputs": int32 [W, B, S], "targets": int32 [W, B, T]}`, 0 for padding; with
@@ -96,7 +101,7 @@ def train_dataset(
     reader_of_batches = rewriter.reader if rewriter else reader
     sources = _Sources(paths, scheme, reader, rewriter, seed)
     if mixing and len(mixing.files) > 1:
-        examples = _mixed(sources, mixing, seed)
+        examples = _mixed(sources, mixing, seed, epochs)
     else:
         every = tf.data.Dataset.counter() if epochs is None else epochs
         examples = sources.examples(range(len(paths)), every)
@@ -148,23 +153,36 @@ class _Sources:
         return _bucketed(chunks, self.scheme, reader)
 
 
-def _mixed(sources: _Sources, mixing: Mixing, seed: int) -> tf.data.Dataset:
+def _mixed(
+    sources: _Sources, mixing: Mixing, seed: int, epochs: tf.data.Dataset | None
+) -> tf.data.Dataset:
     """Returns the examples of all streams, each of one drawn with the streams' rates."""
     ends = [*itertools.accumulate(mixing.files)]
     starts = [0, *ends[:-1]]
-    choices = _draws(mixing, seed)
-    datasets = [
-        sources.examples(range(start, end), tf.data.Dataset.counter(), number)
-        for number, (start, end) in enumerate(zip(starts, ends, strict=True))
-    ]
-    mixed = tf.data.Dataset.choose_from_datasets(datasets, choices)
+
+    def examples(epoch: tf.Tensor | int = 0) -> tf.data.Dataset:
+        """Returns the endless examples that begin with those of an epoch."""
+        passes = tf.data.Dataset.counter(epoch * mixing.passes)
+        datasets = [
+            sources.examples(range(start, end), passes, number)
+            for number, (start, end) in enumerate(zip(starts, ends, strict=True))
+        ]
+        first_block = epoch * -(-mixing.epoch // _DRAWN_AT_ONCE)
+        return tf.data.Dataset.choose_from_datasets(datasets, _draws(mixing, seed, first_block))
+
+    mixed = (
+        examples()
+        if epochs is None
+        else epochs.flat_map(lambda epoch: examples(epoch).take(mixing.epoch))
+    )
     return mixed.prefetch(_MEASURED_RECORDS)  # grouped in another thread
 
 
-def _draws(mixing: Mixing, seed: int) -> tf.data.Dataset:
+def _draws(mixing: Mixing, seed: int, first_block: tf.Tensor | int = 0) -> tf.data.Dataset:
     """Returns an endless dataset of numbers of streams, each drawn with its rate.
 
     The n-th number is a function of the seed and n, so that an iterator's checkpoint has n alone.
+    The first numbers are those of `first_block`, of `_DRAWN_AT_ONCE` each.
     """
     low, high = tf.compat.v1.random.get_seed(seed)
     sums = [[*itertools.accumulate(row)][:-1] for row in mixing.rates]
@@ -184,7 +202,7 @@ def _draws(mixing: Mixing, seed: int) -> tf.data.Dataset:
         own_bounds = tf.gather(bounds, start) * (1 - share) + tf.gather(bounds, end) * share
         return tf.math.count_nonzero(own_bounds <= uniform[:, None], axis=1)
 
-    return tf.data.Dataset.counter().map(draw).unbatch()
+    return tf.data.Dataset.counter(first_block).map(draw).unbatch()
 
 
 def eval_dataset(

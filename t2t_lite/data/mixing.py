@@ -1,5 +1,6 @@
 """How the training examples of a problem, or of each problem of a mixture, are mixed."""
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -24,12 +25,14 @@ class MemberFiles(NamedTuple):
         paths: its files.
         rate: its share of the examples, at first.
         final_rate: its share in the end.
+        size: the number of examples in its files, of one member of several.
     """
 
     name: str
     paths: Sequence[str]
     rate: float
     final_rate: float
+    size: int = 1
 
 
 def training_files(problem: Problem, data_dir: str, hparams: BasicHParams) -> list[MemberFiles]:
@@ -56,7 +59,7 @@ def training_files(problem: Problem, data_dir: str, hparams: BasicHParams) -> li
         )
     rates = problem.rates(sizes, hparams.mixture_temperature)
     final = problem.final_rates or rates
-    return [MemberFiles(*member) for member in zip(names, paths, rates, final, strict=True)]
+    return [MemberFiles(*member) for member in zip(names, paths, rates, final, sizes, strict=True)]
 
 
 def mixing(
@@ -71,6 +74,8 @@ def mixing(
     an update takes follows from the members' lengths: with rates p, one example of member m is
     c_m of an update, and an update takes 1 / sum(p_m c_m) examples.
 
+    An epoch has as many examples as the files of all members together.
+
     Args:
         members: the files.
         hparams: have `mixture_annealing_steps`.
@@ -80,14 +85,19 @@ def mixing(
     files = [len(member.paths) for member in members]
     first = np.array([member.rate for member in members])
     last = np.array([member.final_rate for member in members])
+    sizes = np.array([member.size for member in members])
+    epoch = int(sizes.sum())
+    # One for what remains of a pass, one for chance.
+    passes = 2 + math.ceil((epoch * np.maximum(first, last) / sizes).max())
     if not hparams.mixture_annealing_steps:
-        return Mixing(files, [first.tolist()])
+        return Mixing(files, [first.tolist()], epoch=epoch, passes=passes)
     updates = np.linspace(0, hparams.mixture_annealing_steps, _POINTS)
     rates = first + (last - first) * np.linspace(0, 1, _POINTS)[:, None]  # [P, M]
     of_update = np.array([_share_of_part(statistics) / parts for statistics in counted])  # [M]
     taken = 1 / (rates @ of_update)  # [P], examples of an update
     between = (taken[1:] + taken[:-1]) / 2 * np.diff(updates)
-    return Mixing(files, rates.tolist(), [0.0, *np.cumsum(between).tolist()])
+    examples = [0.0, *np.cumsum(between).tolist()]
+    return Mixing(files, rates.tolist(), examples, epoch, passes)
 
 
 def _share_of_part(statistics: DataStatistics) -> float:

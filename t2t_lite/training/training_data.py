@@ -94,7 +94,7 @@ class TrainingData:
         ]
 
     def batches(self, parts: int, epochs: tf.data.Dataset | None = None) -> tf.data.Dataset:
-        """Returns batches of W = `parts` parts, [W, B, L], without end.
+        """Returns batches of W = `parts` parts, [W, B, L]; by default, without end.
 
         Args:
             parts: W.

@@ -335,19 +335,53 @@ def test_rewriting_keeps_the_tokens_and_is_restored(folder, noise, tmp_path):
 @pytest.mark.integration
 def test_keras_gets_the_same_mixture(folder):
     hparams = {"batch_size": 256, "max_length": 64, "mixture_temperature": 100.0}
-    dataset = api.dataset(MIXTURE, "train", data_dir=folder, seed=1, **hparams)
     encoder = registry.problem(MIXTURE).get_feature_encoders(folder)["inputs"]
-    firsts = [
-        first
-        for features, _, _ in itertools.islice(dataset, 100)
-        for first in features["inputs"].numpy()[:, 0].tolist()
-    ]
-    counts = collections.Counter(firsts)
-    assert counts.keys() == set(encoder.languages.values())
-    for count in counts.values():
-        assert within_sampling_error(count, len(firsts), 1 / 3.02)
+
+    def firsts(batches) -> list[int]:
+        return [n for features, _, _ in batches for n in features["inputs"].numpy()[:, 0].tolist()]
+
+    dataset = api.dataset(MIXTURE, "train", data_dir=folder, seed=1, **hparams)
+    epochs = [firsts(dataset) for _ in range(2)]
+    assert [len(epoch) for epoch in epochs] == [460, 460]
+    assert epochs[0] != epochs[1]
+    again = api.dataset(MIXTURE, "train", data_dir=folder, seed=1, **hparams)
+    assert [firsts(again) for _ in range(2)] == epochs
+    endless = api.dataset(MIXTURE, "train", data_dir=folder, seed=1, repeat=True, **hparams)
+    many = firsts(itertools.islice(endless, 100))
+    assert len(many) > 2 * 460
+    for drawn in (many, epochs[0] + epochs[1]):
+        counts = collections.Counter(drawn)
+        assert counts.keys() == set(encoder.languages.values())
+        for count in counts.values():
+            assert within_sampling_error(count, len(drawn), 1 / 3.02)
     evaluated = api.dataset(MIXTURE, "dev", data_dir=folder, batch_size=256, max_length=64)
     assert sum(len(targets) for _, targets, _ in evaluated) == 60
+
+
+@pytest.mark.integration
+def test_epochs_of_a_mixture_differ_in_draws_and_orders(paths):
+    """A member of which an epoch has a part gives other examples in the next epoch."""
+    rates = (0.1, 0.6, 0.3)
+    files = (paths[:3], paths[3:5], paths[5:])
+    members = [MemberFiles("", *m) for m in zip(files, rates, rates, SIZES, strict=True)]
+
+    def examples(epoch: int) -> list[tuple[int, int]]:
+        epochs = tf.data.Dataset.from_tensors(tf.constant(epoch, tf.int64))
+        settings = {"parts": 1, "seed": 1, "batch_shuffle_size": 0, "epochs": epochs}
+        mixing = mixed(members, BasicHParams(), 1, ())
+        keep_all = batching_scheme(60, max_length=60, min_length_bucket=5, length_bucket_step=1.5)
+        dataset = train_dataset(paths, keep_all, ExampleReader(), mixing=mixing, **settings)
+        return list(sources(dataset, None))
+
+    epochs = [examples(number) for number in (0, 1, 2)]
+    assert [len(epoch) for epoch in epochs] == [810] * 3
+    for member, rate in enumerate(rates):
+        for epoch in epochs:
+            own = [example for of, example in epoch if of == member]
+            assert within_sampling_error(len(own), 810, rate)
+    rare = [{e for of, e in epoch if of == 0} for epoch in epochs]
+    assert len(set.union(*rare)) > 1.8 * max(map(len, rare))
+    assert examples(0) == epochs[0]
 
 
 def test_counting_records(tmp_path):
