@@ -206,7 +206,7 @@ def selections() -> dict[str, list[str]]:
     counted = subprocess.run(
         ["git", "rev-list", "--count", "HEAD"], cwd=ROOT, check=True, capture_output=True
     )
-    every = ["-m", "not slow"]
+    every = ["-m", "not slow", "--as-traced"]
     return {
         ".ci/run": [*every, f"--part={int(counted.stdout) % 3}"],
         ".ci/run all": every,

@@ -13,7 +13,7 @@ import pytest
 from t2t_lite import processor
 
 # What the selection and the end of a run need.
-pytest_plugins = ["support.costs", "support.parts", "support.run_watch"]
+pytest_plugins = ["support.costs", "support.forks", "support.parts", "support.run_watch"]
 
 # What helpers assert is explained as what tests assert.
 pytest.register_assert_rewrite("support")
@@ -153,7 +153,7 @@ def _logical_devices(request) -> None:
 
     from support.parts import optimize_graphs
 
-    optimize_graphs(request.config.getoption("part") is None)
+    optimize_graphs(not request.config.getoption("as_traced"))
     cpu = tf.config.list_physical_devices("CPU")[0]
     logical = [tf.config.LogicalDeviceConfiguration()] * LOGICAL_DEVICES
     tf.config.set_logical_device_configuration(cpu, logical)

@@ -12,6 +12,7 @@ from support.parts import PARTS, optimize_graphs, part_of
 from support.run_watch import EXIT_CODE, KERNELS_VARIABLE
 
 TESTS = pathlib.Path(__file__).parent
+PLUGINS = [f"-psupport.{name}" for name in ("forks", "parts", "run_watch")]
 _BOTH = """
 import pytest
 
@@ -29,7 +30,7 @@ def run_tests(folder: pathlib.Path, source: str, *flags: str, **variables: str):
     (folder / "test_own.py").write_text(source, encoding="utf-8")
     markers = "[pytest]\nmarkers = integration: takes seconds\n"
     (folder / "pytest.ini").write_text(markers, encoding="utf-8")
-    plugins = ("-p", "support.parts", "-p", "support.run_watch", "-p", "no:cacheprovider")
+    plugins = (*PLUGINS, "-p", "no:cacheprovider")
     return subprocess.run(
         [sys.executable, "-m", "pytest", "--color=no", "-v", *plugins, *flags, "."],
         cwd=folder,
@@ -59,27 +60,30 @@ def test_parts_are_those_of_every_machine():
     assert [part_of(name) for name in names] == [2, 0, 0, 2, 2, 0, 2, 2, 1, 2, 1, 2]
 
 
-@pytest.mark.parametrize("part", [None, 0])
-def test_graphs_are_optimized_unless_there_are_parts(part, monkeypatch):
+@pytest.mark.parametrize("wanted", [True, False])
+def test_graphs_are_optimized_or_not(wanted, monkeypatch):
     import tensorflow as tf
 
     options = {}
     monkeypatch.setattr(tf.config.optimizer, "set_experimental_options", options.update)
-    optimize_graphs(part is None)
-    assert options == {"disable_meta_optimizer": part is not None}
+    optimize_graphs(wanted)
+    assert options == {"disable_meta_optimizer": not wanted}
 
 
 @pytest.mark.integration
-def test_a_worker_that_dies_ends_the_run_with_the_name_of_its_test(tmp_path):
+@pytest.mark.parametrize("flags", [(), ("--fork-above=1",)])
+def test_a_worker_that_dies_ends_the_run_with_the_name_of_its_test(tmp_path, flags):
     source = "import os\ndef test_dies():\n    os.abort()\ndef test_lives():\n    pass\n"
-    ended = run_tests(tmp_path, source, "--numprocesses=1", "--max-worker-restart=0")
+    ended = run_tests(tmp_path, source, "--numprocesses=1", "--max-worker-restart=0", *flags)
     assert ended.returncode == 1
     assert "worker 'gw0' crashed while running 'test_own.py::test_dies'" in ended.stdout
     assert "python -m pytest -m '' test_own.py::test_dies\n" in ended.stdout
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("flags", [(), ("--numprocesses=2",)])
+@pytest.mark.parametrize(
+    "flags", [(), ("--numprocesses=2",), ("--numprocesses=1", "--fork-above=1")]
+)
 def test_a_run_that_stands_still_is_ended_with_the_name_of_the_test(tmp_path, flags):
     """And its processes with it."""
     source = (
@@ -98,6 +102,50 @@ def test_a_run_that_stands_still_is_ended_with_the_name_of_the_test(tmp_path, fl
     pid = (tmp_path / "pid").read_text()
     state = pathlib.Path("/proc", pid, "stat")
     assert not state.exists() or state.read_text().split()[2] == "Z"
+
+
+_SAYS_WHERE = """
+import os, pathlib, warnings
+import pytest
+
+def write(text):
+    with open("log", "a") as log:
+        print(text, os.getpid(), file=log)
+
+@pytest.fixture(scope="session", autouse=True)
+def session():
+    yield
+    write("session")
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_one(number, tmp_path):
+    write(pathlib.Path(__file__).name)
+    print("seen", number)
+    warnings.warn("once")
+    assert number == 1
+"""
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(("mebibytes", "children"), [(1, 2), (100_000, 1)])
+def test_a_file_has_a_process_of_its_own_once_there_is_too_much_memory(
+    tmp_path, mebibytes, children
+):
+    """Whose reports and warnings are those of the worker."""
+    (tmp_path / "test_another.py").write_text(_SAYS_WHERE, encoding="utf-8")
+    flags = ("--numprocesses=1", "--dist=loadfile", f"--fork-above={mebibytes}")
+    ended = run_tests(tmp_path, _SAYS_WHERE, *flags)
+    assert "2 failed, 2 passed, 4 warnings" in ended.stdout
+    assert ended.stdout.count("E       assert 2 == 1") == 2
+    assert ended.stdout.count("seen 2") == 2
+    lines = [line.split() for line in (tmp_path / "log").read_text().splitlines()]
+    tests = ["test_another.py", "test_another.py", "test_own.py", "test_own.py"]
+    assert sorted(name for name, _ in lines if name != "session") == tests
+    of_file = {name: {pid for one, pid in lines if one == name} for name, _ in lines}
+    assert len(of_file["session"]) == children
+    assert len(of_file["test_own.py"]) == len(of_file["test_another.py"]) == 1
+    assert of_file["test_own.py"] | of_file["test_another.py"] == of_file["session"]
+    assert not any(pathlib.Path("/proc", pid).exists() for pid in of_file["session"])
 
 
 @pytest.mark.integration

@@ -32,7 +32,9 @@ STRUCTURES = (
     "byte_net",
     "neural_gpu",
 )
-PARTS, STEPS = 8, 2
+# One layer is traced in half the time; the states of several are for the kinds that are not here.
+ONE_LAYER = {kind: {"num_hidden_layers": 1} for kind in ("pre_norm", "luong", "neural_gpu")}
+PARTS, STEPS = 4, 2
 
 
 @pytest.mark.integration
@@ -42,7 +44,7 @@ def test_an_exported_beam_of_all_hypotheses_is_exhaustive_search(kind, tmp_path)
 
     As the search runs and in one graph, where the state passes through loops.
     """
-    model = make_model(kind, targets_vocab_size=VOCABULARY)
+    model = make_model(kind, targets_vocab_size=VOCABULARY, **ONE_LAYER.get(kind, {}))
     inputs = np.array([[5, 9, 1], [8, 1, 0], [1, 0, 0]], np.int32)
     limits = np.count_nonzero(inputs, axis=1)
     search = BeamSearch(model, VOCABULARY**LIMIT, Penalty(ALPHA), stop_early=False)
@@ -84,7 +86,7 @@ def all_outputs(model, source):
 
 
 def _batch(parts: int) -> dict[str, tf.Tensor]:
-    """The same 24 sentence pairs in any number of parts, which hold unlike numbers of tokens."""
+    """The same 12 sentence pairs in any number of parts, which hold unlike numbers of tokens."""
     rng = np.random.default_rng(7)
     features = {}
     for name, length in (("inputs", 6), ("targets", 7)):
@@ -98,8 +100,8 @@ def _batch(parts: int) -> dict[str, tf.Tensor]:
 @pytest.mark.usefixtures("eagerly")
 # Those of losses that are not sums over tokens, and that add a bias to every product.
 @pytest.mark.parametrize("kind", ["experts", "m2m100", *by_name("adaptive", "hugging_face_marian")])
-def test_two_and_eight_devices_equal_one(dropouts, kind):
-    """Eight parts, on two devices that accumulate, and the same sentences as one part."""
+def test_two_and_four_devices_equal_one(dropouts, kind):
+    """Four parts, on two devices that accumulate, and the same sentences as one part."""
 
     def weights_after(steps: int, devices: int, parts: int) -> np.ndarray:
         settings = {"optimizer": "sgd", "learning_rate_schedule": "constant"}
@@ -113,5 +115,5 @@ def test_two_and_eight_devices_equal_one(dropouts, kind):
     assert np.abs(together - before).max() > 1e-3
     # In each step there, back, and over all tokens.
     terms = STEPS * (2 * terms_of(make_untrained(kind), 7) + 7 * 3 * PARTS)
-    for devices in (2, 8):
+    for devices in (2, 4):
         assert_close(weights_after(STEPS, devices, PARTS), together, terms)

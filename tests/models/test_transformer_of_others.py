@@ -144,12 +144,22 @@ def test_loss_without_padding_leaves_its_id_out(smoothing):
     )
 
 
+@pytest.fixture(scope="module")
+def free():
+    """A model that may output any id."""
+    return make_model()
+
+
+@pytest.fixture(scope="module")
+def usual(free):
+    """The ids that it does output."""
+    return {*np.asarray(greedy_search(free)(INPUTS, 6)[0])[:, 0].ravel().tolist()} - {0, 1}
+
+
 @pytest.mark.integration
 @pytest.mark.parametrize("beams", [1, 3])
 @pytest.mark.parametrize("ensemble", [False, True])
-def test_suppressed_ids_never_come_and_other_probabilities_stay(beams, ensemble):
-    free = make_model()
-    usual = {*np.asarray(greedy_search(free)(INPUTS, 6)[0])[:, 0].ravel().tolist()} - {0, 1}
+def test_suppressed_ids_never_come_and_other_probabilities_stay(free, usual, beams, ensemble):
     model = make_model(suppressed_ids="+".join(map(str, usual)))
     searched = Ensemble([free, model]) if ensemble else model
     search = make_search(searched, {}, DecodeHParams(beam_size=beams, alpha=0.0))
@@ -164,8 +174,8 @@ def test_suppressed_ids_never_come_and_other_probabilities_stay(beams, ensemble)
 
 
 @pytest.mark.integration
-def test_every_search_obeys_the_suppressed_ids_of_its_model():
-    free, never = make_model(), tuple(range(2, V, 2))
+def test_every_search_obeys_the_suppressed_ids_of_its_model(free):
+    never = tuple(range(2, V, 2))
     model = make_model(suppressed_ids="+".join(map(str, never)))
     for wrapped in (model, Ensemble([free, model]), WrappedModel(model)):
         assert wrapped.never_output == never

@@ -3,12 +3,13 @@
 import contextlib
 import resource
 from collections.abc import Iterator
+from typing import Any
 
-import tensorflow as tf
 
-
-def strategy_over(devices: int) -> tf.distribute.MirroredStrategy:
+def strategy_over(devices: int) -> Any:
     """Returns a MirroredStrategy over that many logical devices."""
+    import tensorflow as tf  # takes seconds, which processes that need a full disk alone can spare
+
     return tf.distribute.MirroredStrategy([f"CPU:{i}" for i in range(devices)])
 
 

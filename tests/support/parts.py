@@ -1,8 +1,9 @@
 """The integration tests in three parts, of which `.ci/run` takes one.
 
 `--part=N` keeps all other tests, and the integration tests of the files whose names belong to part
-N: tests of one file share what takes long to make. TensorFlow then runs graphs as they were traced,
-since optimizing one takes longer than running it once; without the flag it optimizes them.
+N: tests of one file share what takes long to make. With `--as-traced`, TensorFlow runs graphs as
+they were traced, since optimizing one takes longer than running it once; processes that tests start
+optimize theirs.
 """
 
 import zlib
@@ -13,12 +14,16 @@ PARTS = 3
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declares the flag."""
-    parser.getgroup("t2t_lite").addoption(
+    """Declares the flags."""
+    group = parser.getgroup("t2t_lite")
+    group.addoption(
         "--part",
         type=int,
         choices=range(PARTS),
-        help="of the integration tests, run this third alone, with graphs as they were traced",
+        help="of the integration tests, run this third alone",
+    )
+    group.addoption(
+        "--as-traced", action="store_true", help="run TensorFlow's graphs without optimizing them"
     )
 
 

@@ -54,7 +54,7 @@ def ragged_batches(steps: int, parts: int = 8) -> list[dict[str, tf.Tensor]]:
     return batches
 
 
-def ragged_batch(parts: int = 4) -> dict[str, tf.Tensor]:
+def ragged_batch(parts: int = 2) -> dict[str, tf.Tensor]:
     """Returns the first of these batches."""
     return ragged_batches(1, parts)[0]
 

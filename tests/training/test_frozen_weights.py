@@ -10,6 +10,7 @@ import tensorflow as tf
 from support import small_runs
 from support.limits import strategy_over
 from support.marks import by_name
+from support.model_kinds import with_noise
 from support.rounding import assert_close
 from support.terms import forward_terms, step_terms
 from support.training_steps import VOCAB, ragged_batches
@@ -34,9 +35,11 @@ def config(data_dir, output_dir, steps: int, **changes):
 
 @pytest.fixture(scope="module")
 def source(data_dir, tmp_path_factory) -> pathlib.Path:
-    """A trained run, whose weights the others start from."""
+    """A run of noise, whose weights the others start from."""
     folder = tmp_path_factory.mktemp("source")
-    trainer.run(small_runs.make_config(data_dir, folder, train_steps=2))
+    names = {"problem": "text2text_tmpdir", "overrides": small_runs.HPARAMS}
+    run = small_runs.make_run(folder, data_dir=data_dir, **names)
+    small_runs.save_weights(folder, with_noise(run.build_model(), scale=0.5))
     return folder
 
 
