@@ -123,8 +123,9 @@ def test_a_wide_beam_finds_the_best_of_all(model, wide):
 def test_a_small_beam_meets_all_terms_whatever_the_batch(model, xla_compile):
     search = make(model, 8, xla_compile)
     together = searched(search, CASES, limits=30)
-    # Each size of tables is compiled; those of all terms are larger than any case's.
-    for i, case in list(enumerate(CASES))[-2 if xla_compile else 0 :]:
+    # XLA compiles a program for each size of tables: one case, with two terms, is enough for it.
+    for i in [3] if xla_compile else range(len(CASES)):
+        case = CASES[i]
         ids, scores = searched(search, [case], limits=30, rows=[i])
         size = min(ids.shape[2], together[0].shape[2])
         assert (ids[0, :, :size] == together[0][i, :, :size]).all()
