@@ -1,6 +1,5 @@
 """t2t-translate-all: translates a file with every checkpoint of a run."""
 
-import logging
 import os
 import pathlib
 import types
@@ -8,11 +7,12 @@ import types
 from t2t_lite.bin.command import Command, Flag
 from t2t_lite.bin.console import quiet_import
 from t2t_lite.decoding.config import DecoderConfig
+from t2t_lite.errors import UserError
 
 COMMAND = Command(
     "t2t-translate-all",
     "translates a file with every checkpoint of a run, in the order of their updates.\n"
-    "Translations that exist are kept. t2t-eval scores checkpoints without files.",
+    "Translations of the same file are kept. t2t-eval scores checkpoints without files.",
     [
         "t2t-translate-all --model_dir=runs/base --source=newstest2013.en",
         "t2t-bleu --translation=translations/translate_ende_wmt32k-10000 "
@@ -33,13 +33,13 @@ COMMAND = Command(
                 "translations_dir",
                 pathlib.Path,
                 "translations",
-                "Folder of the translations, PROBLEM-UPDATES. Created if missing.",
+                "Folder of the translations, PROBLEM-UPDATES, and of what each was made from, "
+                "PROBLEM-UPDATES.origin.json. Created if missing. A translation that exists and "
+                "was made from another file, checkpoint or search is an error.",
             ),
         ),
     },
 )
-
-log = logging.getLogger("t2t_lite.bin")
 
 
 @COMMAND.main
@@ -47,27 +47,23 @@ def main(args: types.SimpleNamespace) -> None:
     """Runs the command."""
     COMMAND.require(args, "model_dir", "source", "translations_dir")
     with quiet_import():
-        from t2t_lite.decoding import jobs
+        from t2t_lite.decoding.kept_output import run_once
         from t2t_lite.runs import checkpoint_files, run_folder
     run = run_folder.RunFolder.open(args.model_dir)
-    os.makedirs(args.translations_dir, exist_ok=True)
-    for checkpoint in checkpoint_files.whole_checkpoints(run.folder):
-        step = checkpoint_files.step_of(checkpoint)
-        output = os.path.join(args.translations_dir, f"{run.flags['problem']}-{step}")
-        if step < args.min_steps:
-            continue
-        if os.path.exists(output):
-            log.info("%s exists: it is kept", output)
-            continue
-        jobs.run(
-            DecoderConfig(
-                output_dir=args.model_dir,
-                checkpoint_path=(checkpoint,),
-                decode_from_file=args.source,
-                decode_to_file=output,
-                decode_hparams=f"beam_size={args.beam_size},alpha={args.alpha}",
-            )
+    paths = checkpoint_files.whole_checkpoints(run.folder)
+    paths = [path for path in paths if checkpoint_files.step_of(path) >= args.min_steps]
+    if not paths:
+        raise UserError(f"{run.folder} holds no checkpoint from update {args.min_steps} on")
+    for checkpoint in paths:
+        name = f"{run.problem.name}-{checkpoint_files.step_of(checkpoint)}"
+        config = DecoderConfig(
+            output_dir=args.model_dir,
+            checkpoint_path=(checkpoint,),
+            decode_from_file=args.source,
+            decode_to_file=os.path.join(args.translations_dir, name),
+            decode_hparams=f"beam_size={args.beam_size},alpha={args.alpha}",
         )
+        run_once(config, "t2t-translate-all")
 
 
 if __name__ == "__main__":

@@ -203,7 +203,7 @@ def test_temporary_files_beside_an_output_are_not_inputs(tmp_path, ending):
     source = tmp_path / f"out{ending}"
     source.touch()
     with pytest.raises(UserError, match=r"out would overwrite .*out"):
-        jobs._refuse_overwriting([str(tmp_path / "out")], [str(source)], [])
+        jobs.refuse_overwriting([str(tmp_path / "out")], [str(source)], [])
 
 
 # ---- t2t-decoder
@@ -219,6 +219,7 @@ def run(tmp_path, monkeypatch) -> run_folder.RunFolder:
     problem = types.SimpleNamespace(
         name="problem",
         target_language="",
+        decode_hparams="",
         members=(),
         metrics=("bleu",),
         has_inputs=True,

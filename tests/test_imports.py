@@ -26,7 +26,7 @@ _FLOORS = (
         "registry",
         "settings",
     },
-    {"hparams", "usr_dirs"},
+    {"hparams", "kept_work", "usr_dirs"},
     {"text"},
     {"alignment", "terms"},
     {"markup"},

@@ -12,12 +12,12 @@ import logging
 import os
 import pathlib
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from t2t_lite import files
+from t2t_lite import files, kept_work
 from t2t_lite.data.problem import Output
 from t2t_lite.decoding.hypotheses import Details, Hypothesis
 from t2t_lite.decoding.long_lines import HypothesesByIndex
@@ -68,13 +68,21 @@ class BatchJournal:
         target: the file to write.
         origin: everything that determines the outputs, as JSON values; records with another origin
             are discarded.
+        check: called before each record is kept; raises if a file of `origin` that is still being
+            read has been replaced.
 
     Attributes:
         resume_point: where a killed run stopped, once the journal is open.
     """
 
-    def __init__(self, target: pathlib.Path, origin: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        target: pathlib.Path,
+        origin: Mapping[str, Any],
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
         self._target = target
+        self._check = check
         self._origin = {"format": _FORMAT, **origin}
         self._path = target.with_name(target.name + _PART)
         self.resume_point = FROM_START
@@ -99,7 +107,8 @@ class BatchJournal:
             yield self
 
     def append(self, record: BatchRecord) -> None:
-        """Appends a record; it is on disk when this returns."""
+        """Appends a record, after the check; it is on disk when this returns."""
+        self._check()
         with (
             files.errors_of(self._target),
             self._path.open("a", encoding="utf-8", newline="\n") as file,
@@ -116,11 +125,16 @@ class BatchJournal:
             for _, window in itertools.groupby(records, key=lambda record: record.window):
                 yield from lines_in_order(window)
 
-    def finish(self, contents: bytes | None = None) -> None:
+    def finish(
+        self,
+        contents: bytes | None = None,
+        before: Callable[[pathlib.Path], None] = lambda written: None,
+    ) -> None:
         """Writes the target, whole or not at all, and removes the journal.
 
         Args:
             contents: what a caller made of the lines; None: the lines.
+            before: called with the written file before it becomes the target.
         """
         with files.whole_file(self._target) as temporary:
             if contents is not None:
@@ -128,6 +142,7 @@ class BatchJournal:
             else:
                 with temporary.open("w", encoding="utf-8", newline="\n") as file:
                     file.writelines(f"{line.text}\n" for line in self.lines())
+            before(temporary)
         self._path.unlink()
 
     def _begin(self) -> None:
@@ -139,8 +154,7 @@ class BatchJournal:
             return False
         with self._path.open("r+b") as file:
             origin = _loaded(file.readline())
-            if origin != self._origin:
-                other = [name for name, value in self._origin.items() if origin.get(name) != value]
+            if other := kept_work.differing(origin, self._origin):
                 log.warning(
                     "starting over: %s was made with another %s",
                     self._path,

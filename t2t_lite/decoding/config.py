@@ -14,7 +14,8 @@ from t2t_lite.text.languages import Languages
 TENSORFLOW, CTRANSLATE2 = ENGINES = ("tensorflow", "ctranslate2")
 ENGINE_HELP = (
     "What decodes: tensorflow, or ctranslate2, faster on most processors. It decodes "
-    "Transformers alone, with an export of the checkpoint that is kept in the run folder."
+    "Transformers alone, with an export of the checkpoint that is kept in the run folder, or, if "
+    "that cannot be written, in the user's cache."
 )
 AUTO, FLOAT32, INT8 = "auto", "float32", "int8"
 # CTranslate2's names; the int8 types compute all but matrix products in the type that follows.

@@ -138,10 +138,14 @@ def require_pair(path: str, count: int, other: str, other_count: int) -> None:
         )
 
 
-def _count(path: str) -> int:
-    """Counts the lines of a file, which must be readable a second time."""
+def require_regular(path: str) -> None:
+    """Raises DataError if a file exists and cannot be read a second time."""
     if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
         raise DataError(f"{path} is not a regular file: pipe it into --decode_from_file=- instead")
+
+
+def _count(path: str) -> int:
+    require_regular(path)
     return sum(1 for _ in iterate_lines(path))
 
 

@@ -10,7 +10,6 @@ import pathlib
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 from t2t_lite import files
 from t2t_lite.data.problem import Problem, split_to_decode
@@ -31,6 +30,7 @@ from t2t_lite.decoding.config import (
     DecoderConfig,
 )
 from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.decoding.decoding_origin import DecodingOrigin
 from t2t_lite.decoding.engines import faster_engine
 from t2t_lite.decoding.hypotheses import Hypothesis, Source, best_output
 from t2t_lite.decoding.input_lines import InputLine, InputLines, require_pair
@@ -57,7 +57,6 @@ from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.terms.term_list import TermList
 from t2t_lite.text.text_files import iterate_lines
-from t2t_lite.version import __version__
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +72,7 @@ def run(config: DecoderConfig) -> None:
     reads_lines = config.decode_interactive or config.decode_from_file or config.score_file
     if not reads_lines and trained[0].run.problem.has_inputs:
         _split_files(trained[0], config)  # a missing one is named before a model is loaded
+    read = DecodingOrigin.of(config, trained[0].run)
     decoder, trained = load_decoder(config, trained)
     _check(decoder, config)
     if line := faster_engine(decoder.engine):
@@ -85,9 +85,9 @@ def run(config: DecoderConfig) -> None:
             sys.stdout.buffer.write(_text_of(lines).encode())
             sys.stdout.buffer.flush()
     elif config.decode_from_file or config.score_file:
-        _decode_file(_LineDecoder(decoder, config, start), decoder, trained, config)
+        _decode_file(_LineDecoder(decoder, config, start), decoder, trained, config, read)
     else:
-        _decode_split(decoder, trained, config, start)
+        _decode_split(decoder, trained, config, start, read)
 
 
 def _check(decoder: Decoder, config: DecoderConfig) -> None:
@@ -310,6 +310,7 @@ def _decode_file(
     decoder: Decoder,
     trained: Sequence[TrainedModel],
     config: DecoderConfig,
+    read: DecodingOrigin,
 ) -> None:
     """Writes one line for each line of a file, and prints the score if there is a reference.
 
@@ -323,8 +324,8 @@ def _decode_file(
         metrics = _metrics(config, decoder)
         references = _references(decoder.problem, source, count, config.decode_reference)
     path = config.decode_to_file or _results_name(source, run, decoder.hparams)
-    _refuse_overwriting([path], [*line_decoder.lines.files, config.decode_reference], trained)
-    with _decoded(line_decoder, decoder, trained, config, path, count) as journal:
+    refuse_overwriting([path], [*line_decoder.lines.files, config.decode_reference], trained)
+    with _decoded(line_decoder, decoder, trained, config, path, read, count) as journal:
         outputs = [line.output for line in journal.lines()] if references is not None else []
         if config.score_file and not decoder.problem.has_inputs:
             scores = (written_score(line.text) for line in journal.lines())
@@ -338,12 +339,15 @@ def _decode_file(
 
 
 @contextlib.contextmanager
-def decoded(config: DecoderConfig, trained: Sequence[TrainedModel]) -> Iterator[BatchJournal]:
+def decoded(
+    config: DecoderConfig, trained: Sequence[TrainedModel], read: DecodingOrigin | None = None
+) -> Iterator[BatchJournal]:
     """Decodes a file for a caller that makes something else of the outputs.
 
     Args:
         config: names the file to decode, and `decode_to_file`, beside which the journal lies.
         trained: the models, from `find_models`.
+        read: of `config`, before the files were read; None: it is taken here.
 
     Yields:
         The journal with the outputs of all lines. It stays, so that a caller that is killed
@@ -353,11 +357,12 @@ def decoded(config: DecoderConfig, trained: Sequence[TrainedModel]) -> Iterator[
         UserError: as in `run`.
     """
     start = time.monotonic()
+    read = read or DecodingOrigin.of(config, trained[0].run)
     decoder, trained = load_decoder(config, trained)
     _check(decoder, config)
     lines = _LineDecoder(decoder, config, start)
     count = lines.lines.count()
-    with _decoded(lines, decoder, trained, config, config.decode_to_file, count) as journal:
+    with _decoded(lines, decoder, trained, config, config.decode_to_file, read, count) as journal:
         yield journal
 
 
@@ -368,44 +373,32 @@ def _decoded(
     trained: Sequence[TrainedModel],
     config: DecoderConfig,
     path: str,
+    read: DecodingOrigin,
     count: int,
 ) -> Iterator[BatchJournal]:
     """Yields the journal of `path` once it has all `count` lines; resumes a killed run's."""
-    origin = _origin(line_decoder.lines.files, decoder, trained, config)
-    with BatchJournal(pathlib.Path(path), origin).opened() as journal:
+    origin = read.of_journal(trained, decoder)
+    with BatchJournal(pathlib.Path(path), origin, read.require_same_inputs).opened() as journal:
         for records in line_decoder.windows(journal.resume_point, count):
             for record in records:
                 journal.append(record)
+        read.require_same_inputs()  # a file that was replaced by an empty one has no record
         yield journal
 
 
-def _refuse_overwriting(
+def refuse_overwriting(
     outputs: Sequence[str], inputs: Sequence[str], trained: Sequence[TrainedModel]
 ) -> None:
-    """Raises UserError if an output is one of the inputs, or belongs to a run folder."""
+    """Raises UserError if an output is one of the inputs, or belongs to a run folder.
+
+    Args:
+        outputs: the files to write.
+        inputs: the files that are read; empty ones are not given.
+        trained: the models.
+    """
     own = [path for one in trained for path in one.files()]
     for path in outputs:
         files.refuse_overwriting(path, [*filter(None, inputs), *own], WRITTEN_BESIDE)
-
-
-def _origin(
-    inputs: Sequence[str], decoder: Decoder, trained: Sequence[TrainedModel], config: DecoderConfig
-) -> dict[str, Any]:
-    """Returns everything that determines the outputs, by names for messages."""
-    return {
-        "release": __version__,
-        "task": "score" if config.score_file else "decode",
-        "input": [files.digest(path) for path in inputs],
-        "checkpoint": [one.origin() for one in trained],
-        "decode_hparams": decoder.hparams.to_dict(),
-        "shortlist": files.digest(path) if (path := decoder.hparams.shortlist) else "",
-        "long_input": config.long_input,
-        "markup": config.markup,
-        "pivot": config.pivot,
-        "terms": [files.digest(path) if path else "" for path in (config.terms, config.forbid)],
-        "output_format": config.output_format,
-        "engine": decoder.engine.kind,
-    }
 
 
 def _references(problem: Problem, source: str, count: int, path: str) -> list[str]:
@@ -421,7 +414,11 @@ def _references(problem: Problem, source: str, count: int, path: str) -> list[st
 
 
 def _decode_split(
-    decoder: Decoder, trained: Sequence[TrainedModel], config: DecoderConfig, began: float
+    decoder: Decoder,
+    trained: Sequence[TrainedModel],
+    config: DecoderConfig,
+    began: float,
+    read: DecodingOrigin,
 ) -> None:
     """Decodes the chosen split and prints the score; writes files if any is named."""
     from t2t_lite.decoding.dataset_decoding import part_reports, read_parts  # load TensorFlow
@@ -435,6 +432,10 @@ def _decode_split(
     data_dir, split, paths = _split_files(trained[0], config)
     run.refuse_other_vocabulary(data_dir)
     parts = _scored_parts(run.problem, split, config)
+    path, inputs, targets = _split_outputs(config, run, decoder)
+    if path:
+        refuse_overwriting([path, inputs, targets], paths, trained)
+        read = read.with_data(paths)
     examples = read_parts(decoder, parts, data_dir, split)
     sources = [source for part in examples for source in part.sources]
     references = [text for part in examples for text in part.references]
@@ -446,16 +447,12 @@ def _decode_split(
             yield from recorder.records(batches, sources, advance)
         recorder.log_speed()
 
-    if config.decode_to_file:
-        path = _results_name(config.decode_to_file, run, decoder.hparams)
-        stem = path.removesuffix("decodes")
-        texts = [source.text for source in sources]
-        text_files = {f"{stem}inputs": texts, f"{stem}targets": references}
-        _refuse_overwriting([path, *text_files], paths, trained)
-        origin = _origin(paths, decoder, trained, config)
+    if path:
+        read.require_same_inputs()
+        origin = read.of_journal(trained, decoder)
         with BatchJournal(pathlib.Path(path), origin).opened() as journal:
-            for name, lines in text_files.items():
-                files.write_text(name, _text_of(lines))
+            files.write_text(inputs, _text_of([source.text for source in sources]))
+            files.write_text(targets, _text_of(references))
             for record in records(journal.resume_point):
                 journal.append(record)
             written = list(journal.lines())
@@ -498,6 +495,17 @@ def _target_language(decoder: Decoder) -> str:
     """Returns the language of all outputs; "" if it is not known."""
     chosen = decoder.hparams.target_language.partition("+")[0]  # before a tag
     return chosen or decoder.problem.target_language
+
+
+def _split_outputs(
+    config: DecoderConfig, run: run_folder.RunFolder, decoder: Decoder
+) -> tuple[str, str, str]:
+    """Returns the files for the outputs, inputs and targets of a split; empty: none is named."""
+    if not config.decode_to_file:
+        return "", "", ""
+    path = _results_name(config.decode_to_file, run, decoder.hparams)
+    stem = path.removesuffix("decodes")
+    return path, f"{stem}inputs", f"{stem}targets"
 
 
 def _results_name(prefix: str, run: run_folder.RunFolder, hparams: DecodeHParams) -> str:

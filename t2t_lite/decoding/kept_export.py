@@ -1,30 +1,34 @@
-"""The export for CTranslate2 that a run folder keeps for each of its checkpoints in use."""
+"""The export for CTranslate2 that a run folder keeps for each of its checkpoints in use.
+
+An export is named by the digest of its origin: of all that it was made from (kept_work.py). That of
+a run folder that cannot be written is in the user's cache, where the same name finds it.
+"""
 
 import contextlib
 import dataclasses
-import hashlib
 import json
 import logging
 import os
 import pathlib
 import shutil
+import tempfile
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from t2t_lite import files, json_files
+from t2t_lite import files, json_files, kept_work
 from t2t_lite.alignment.shortlist import VMAP, Shortlist
 from t2t_lite.decoding.config import FLOAT32
 from t2t_lite.decoding.trained_model import TrainedModel
 from t2t_lite.errors import UserError
 from t2t_lite.lock import locked
 from t2t_lite.runs import checkpoint_files
+from t2t_lite.version import __version__
 
 log = logging.getLogger(__name__)
 
-FOLDER = "engines"  # in the run folder
-_ABOUT = "engine.json"  # written last: what `KeptExport` holds, and what the export was made of
-_MOST = 3  # exports that a run folder keeps
-_FORMAT = 1  # of the export; another one is made again
+FOLDER = "engines"  # in the run folder, or in the user's cache of this package
+_ABOUT = "engine.json"  # written last: what `KeptExport` holds
+_MOST, _MOST_IN_CACHE = 3, 10  # exports that a run folder keeps, and the user's cache for all runs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +61,8 @@ def kept_export(
 ) -> Iterator[tuple[KeptExport, TrainedModel]]:
     """Yields the export of a checkpoint, which no other process deletes during the block.
 
-    It is made if the run folder does not have it yet. Of several, the least recently used go.
+    It is made if neither the run folder nor the user's cache has it yet. Of several, the least
+    recently used go.
 
     Args:
         trained: the run, and the prefix of a checkpoint; "": the newest.
@@ -66,34 +71,61 @@ def kept_export(
         shortlist: what outputs may consist of, which is part of an export; None: all ids.
 
     Raises:
-        UserError: CTranslate2 cannot hold the model, or the checkpoint cannot be read.
+        UserError: CTranslate2 cannot hold the model, or the checkpoint cannot be read or was
+            replaced meanwhile, or there is nowhere to keep the export.
     """
-    folder = trained.run.folder / FOLDER
     vmap = "".join(f"{line}\n" for line in shortlist.lines()) if shortlist else ""
     form = _Form("int8" if compute_type.startswith("int8") else compute_type, vmap)
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise UserError(
-            f"cannot create {folder}, where --engine=ctranslate2 keeps its export: {error}; make "
-            "the run folder writable, or use --engine=tensorflow"
-        ) from error
-    with locked(folder / ".lock", "t2t_lite command", f"is using {folder}", wait=True):
+    if not trained.checkpoint:
         newest = checkpoint_files.whole_checkpoints(trained.run.folder)
-        checkpoint = trained.checkpoint or (newest[-1] if newest else "")
-        found = None
-        if checkpoint:
-            trained = dataclasses.replace(trained, checkpoint=checkpoint)
-            found = _find(folder, trained, form)
+        trained = dataclasses.replace(trained, checkpoint=newest[-1] if newest else "")
+    if trained.checkpoint and trained.fingerprint is None:
+        trained = trained.fingerprinted()
+    own = trained.run.folder / FOLDER
+    is_writable = _is_writable(own)
+    if not is_writable and (found := _find(own, trained, form)):
+        yield found, trained  # made while the run folder could be written
+        return
+    folder = own if is_writable else _folder_in_cache(own)
+    with locked(folder / ".lock", "t2t_lite command", f"is using {folder}", wait=True):
+        found = _find(folder, trained, form)
         if found is None:
             found, trained = _make(folder, trained, form)
         os.utime(found.folder)
-        _prune(folder)
+        _prune(folder, _MOST if is_writable else _MOST_IN_CACHE)
         yield found, trained
+
+
+def _is_writable(folder: pathlib.Path) -> bool:
+    """Whether files can be made in a folder, which is created if missing."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        # By trying: neither modes nor `os.access` tell of all file systems.
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def _folder_in_cache(own: pathlib.Path) -> pathlib.Path:
+    """Returns the folder in the user's cache that stands for one that cannot be written."""
+    places = os.environ.get("XDG_CACHE_HOME", ""), os.path.expanduser("~/.cache")
+    cache = next(filter(os.path.isabs, places), "")  # a user without a home has none
+    folder = pathlib.Path(cache, "t2t_lite", FOLDER)
+    if not (cache and _is_writable(folder)):
+        raise UserError(
+            f"neither {own} nor {folder} can be written, where --engine=ctranslate2 keeps its "
+            "export: make one of them writable, name another cache in the environment variable "
+            "XDG_CACHE_HOME, or use --engine=tensorflow"
+        )
+    log.info("%s cannot be written: the export for CTranslate2 is kept in %s", own, folder)
+    return folder
 
 
 def _find(folder: pathlib.Path, trained: TrainedModel, form: _Form) -> KeptExport | None:
     """Returns the export of a checkpoint, if there is one."""
+    if not trained.checkpoint:
+        return None
     path = folder / _name(trained, form)
     if not (path / _ABOUT).is_file():
         return None
@@ -137,13 +169,16 @@ def _make(
 
 def _name(trained: TrainedModel, form: _Form) -> str:
     """Returns the name of the folder for an export: of all that determines it."""
-    about = json.dumps({"format": _FORMAT, **form._asdict(), **trained.origin()}, sort_keys=True)
-    digest = hashlib.sha256(about.encode()).hexdigest()[:16]
-    return f"ctranslate2-{pathlib.Path(trained.checkpoint).name}-{digest}"
+    origin = {"release": __version__, **form._asdict(), **trained.origin()}
+    name = pathlib.Path(trained.checkpoint).name
+    return f"ctranslate2-{name}-{kept_work.digest(origin)[:16]}"
 
 
-def _prune(folder: pathlib.Path) -> None:
-    """Deletes all exports but those used last."""
-    kept = sorted(folder.glob("ctranslate2-*"), key=lambda path: path.stat().st_mtime)
-    for path in kept[:-_MOST]:
+def _prune(folder: pathlib.Path, most: int) -> None:
+    """Deletes all exports but those used last, and what killed processes left of others."""
+    found = {path for path in folder.glob("ctranslate2-*") if path.suffix != files.INCOMPLETE}
+    for path in sorted(found, key=lambda path: path.stat().st_mtime)[:-most]:
+        # Under another name first: nobody takes half an export for a whole one.
+        path.rename(path.with_name(path.name + files.INCOMPLETE))
+    for path in folder.glob(f"*{files.INCOMPLETE}"):
         shutil.rmtree(path, ignore_errors=True)

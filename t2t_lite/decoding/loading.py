@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Sequence
 
+from t2t_lite import registry
 from t2t_lite.decoding.config import CTRANSLATE2, JSON, TEXT, DecoderConfig
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.engines import open_ctranslate2, open_tensorflow
@@ -13,7 +14,7 @@ from t2t_lite.runs.checkpoint_names import named_model
 
 
 def find_models(config: DecoderConfig) -> list[TrainedModel]:
-    """Returns the checkpoints to decode with, all of one problem and vocabulary.
+    """Returns the checkpoints to decode with, all of one problem and vocabulary, fingerprinted.
 
     Raises:
         UserError: a run folder or checkpoint is missing, or problems or vocabularies differ.
@@ -67,6 +68,8 @@ def load_decoder(
         from t2t_lite.decoding.devices import decoding_devices  # loads TensorFlow
 
         opened = open_tensorflow(trained, hparams, decoding_devices(config.worker_gpu))
+    for one in opened.trained:
+        one.require_same_vocabulary()
     decoder = Decoder(opened.engine, run.problem, config.long_input, with_details)
     return decoder, opened.trained
 
@@ -81,14 +84,15 @@ def _find(name: str, config: DecoderConfig) -> TrainedModel:
     }
     for name, value in recorded.items():
         given = getattr(config, name)
-        if given and given != value:
+        meant = registry.problem(given).name if given and name == "problem" else given
+        if meant and meant != value:
             raise UsageError(
                 f"--{name}={given}, but {run.folder} was trained with {value}: leave the flag out, "
                 "or name another run folder"
             )
     hparams = run.hparams.override(config.hparams).freeze()
     run = dataclasses.replace(run, hparams=hparams)
-    return TrainedModel(run, path or "")
+    return TrainedModel(run, path or "").fingerprinted()
 
 
 def _vocabulary(run: run_folder.RunFolder) -> list[tuple[str, bytes]]:

@@ -1,13 +1,14 @@
 """The job of `t2t-distill`: translate, select, drop, write the text of a student's problem.
 
 Beside the folder to write, `{folder}.part` holds the text to translate and the decoder's journal of
-finished batches, from which a killed run goes on. It exists until the folder is complete.
+finished batches, from which a killed run goes on. It exists until the folder is complete. A
+complete folder is kept if its `origin.json` says that it was made from the same (kept_work.py): the
+text is written anew each time, and compared.
 """
 
 import contextlib
 import dataclasses
 import itertools
-import json
 import logging
 import os
 import pathlib
@@ -15,7 +16,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from t2t_lite import files, registry
+from t2t_lite import files, kept_work, registry
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.decoding import jobs
@@ -34,14 +35,13 @@ from t2t_lite.distillation.text import (
     write_lines,
     write_splits,
 )
-from t2t_lite.errors import DataError, UsageError, UserError
-from t2t_lite.json_files import read_object
+from t2t_lite.errors import DataError, UsageError
+from t2t_lite.kept_work import Fingerprint
 from t2t_lite.lock import locked
 from t2t_lite.metrics.bleu import Bleu, SentenceBleu
 from t2t_lite.metrics.by_name import find_metric
 from t2t_lite.problems.text2text_tmpdir import text_files
 from t2t_lite.progress import progress
-from t2t_lite.runs import checkpoint_files
 from t2t_lite.runs.checkpoint_names import checkpoint_of_run
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.settings import settings_of
@@ -74,14 +74,10 @@ def run(config: DistillConfig, search: DecoderConfig) -> None:
     problem = check_problem(registry.problem(config.problem), config.problem)
     if config.teacher:
         search = _with_teacher(config, search)
-    settings = _settings(config, search)
     folder.parent.mkdir(parents=True, exist_ok=True)
     part = folder.with_name(folder.name + _PART)
     with locked(folder.with_name(folder.name + _LOCK), "t2t-distill", f"is writing {folder}"):
-        if _is_complete(folder, settings):
-            log.info("%s is complete: it is kept", folder)
-        else:
-            _Distillation(config, search, problem, part).write(folder, settings)
+        _Distillation(config, search, problem, part).write(folder)
         shutil.rmtree(part, ignore_errors=True)
 
 
@@ -107,32 +103,62 @@ class _Distillation:
         self._problem = problem
         self._part = part
 
-    def write(self, folder: pathlib.Path, settings: dict[str, Any]) -> None:
-        """Translates, and writes the folder."""
+    def write(self, folder: pathlib.Path) -> None:
+        """Translates, and writes the folder, unless it has been made from the same."""
+        found = kept_work.read_record(folder, folder / ORIGIN)
         trained = self._trained()
         config = self._config
         self._part.mkdir(exist_ok=True)
         counts = write_splits(self._problem, config.data_dir, config.tmp_dir, self._part)
         total = write_lines(self._part / _SOURCES, self._sources())
-        origin: dict[str, Any] = {"release": __version__, "settings": settings}
-        origin |= (
-            {"teacher": [_identity(one) for one in trained]}
-            if trained
-            else {"translations_sha256": files.digest(config.translations)}
-        )
-        with self._hypotheses(trained, total) as found, files.whole_folder(folder) as made:
+        texts = [path for split in counts for path in text_files(self._part, split)]
+        texts.append(self._part / _SOURCES)
+        origin, read = self._origin(texts, trained)
+        if found:
+            shutil.rmtree(self._part)
+            kept_work.refuse_another(folder, found, origin)
+            log.info("%s is complete, and made from the same: it is kept", folder)
+            return
+        with self._hypotheses(trained, total) as hypotheses, files.whole_folder(folder) as made:
             ratios = self._ratios()
             pairs = PairFilter(ratios, config.back)
-            written = self._write_training(found, pairs, made, total)
+            written = self._write_training(hypotheses, pairs, made, total)
             for split in counts.keys() - {DatasetSplit.TRAIN}:
                 for path in text_files(self._part, split):
                     shutil.copy(path, made)
-            origin["length_ratios"] = [round(ratio, 4) for ratio in ratios]
-            origin["outputs"] = {"kept": pairs.kept, "dropped": dict(pairs.dropped)}
-            origin["pairs"] = dict(counts) | {DatasetSplit.TRAIN: written}
-            files.write_text(made / ORIGIN, json.dumps(origin, indent=1) + "\n")
+            read.require_unchanged()
+            kept_work.write_record(
+                made / ORIGIN,
+                origin,
+                release=__version__,
+                settings=_settings(config, self._search),
+                length_ratios=[round(ratio, 4) for ratio in ratios],
+                outputs={"kept": pairs.kept, "dropped": dict(pairs.dropped)},
+                pairs=dict(counts) | {DatasetSplit.TRAIN: written},
+            )
         print(pairs)
         log.info("wrote %s: %s training pairs", folder, f"{written:,}")
+
+    def _origin(
+        self, texts: Sequence[pathlib.Path], trained: Sequence[TrainedModel]
+    ) -> tuple[dict[str, Any], Fingerprint]:
+        """Returns what determines the folder's contents, by names for messages; and the files."""
+        config, search = self._config, self._search
+        hparams = search.search_settings(trained[0].run).to_dict() if trained else {}
+        shortlist = hparams.pop("shortlist", "")
+        read = Fingerprint([*texts, *filter(None, (config.translations, shortlist))])
+        origin = {
+            "problem": self._problem.name,
+            "text": {path.name: read.digest(path) for path in texts},
+            "translations": read.digest(config.translations) if config.translations else "",
+            "teacher": [one.origin() for one in trained],
+            "decode_hparams": hparams,
+            "shortlist": read.digest(shortlist) if shortlist else "",
+            "engine": [search.engine, search.compute_type] if trained else [],
+            "select": config.select,
+            "back": config.back,
+        }
+        return origin, read
 
     def _trained(self) -> list[TrainedModel]:
         """Returns the models of the teacher, none if its translations are given."""
@@ -279,31 +305,6 @@ def _settings(config: DistillConfig, search: DecoderConfig) -> dict[str, Any]:
         chosen.pop("worker_gpu", None)
         asked |= chosen
     return asked
-
-
-def _is_complete(folder: pathlib.Path, settings: dict[str, Any]) -> bool:
-    """Whether the folder was written with these settings.
-
-    Raises:
-        UserError: it was written with others, or holds something else.
-    """
-    path = folder / ORIGIN
-    if not path.is_file():
-        if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
-            raise UserError(f"{folder} already exists, without {ORIGIN}: name another folder")
-        return False
-    found = read_object(path)["settings"]
-    if other := [name for name in settings if found.get(name) != settings[name]]:
-        raise UserError(
-            f"{folder} was made with another {', '.join(other)}: remove it, or name another folder"
-        )
-    return True
-
-
-def _identity(one: TrainedModel) -> dict[str, str]:
-    """Returns which weights a teacher had: a checkpoint's index has a checksum of every value."""
-    index = one.checkpoint + checkpoint_files.CHECKPOINT_INDEX
-    return {"checkpoint": one.checkpoint, "index_sha256": files.digest(index)}
 
 
 def _tokenizer(problem: Text2TextProblem) -> str:

@@ -241,7 +241,7 @@ def _put_text(
             count += len(chunk)
             advance(len(chunk))
     check_count(group, count)
-    fingerprint.guard_samples(group, str(view), chunks)
+    fingerprint.guard_samples(problem, group, str(view), tmp_dir, options, chunks)
 
 
 # ---- files, local or remote

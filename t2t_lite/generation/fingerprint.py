@@ -1,5 +1,6 @@
 """Fingerprints: record what data was generated from, so that stale files are never used.
 
+They are the part of kept_work.py's mechanism for data, which many sources and options make.
 `{data_dir}/{problem}.fingerprint.json` has an entry for the vocabulary and one for each split (one
 for all splits if a problem spreads its samples over them). An entry is written before the first of
 its files, so that the files of a killed run are guarded, too. The entry of a split has a digest of
@@ -25,6 +26,7 @@ from t2t_lite.errors import UserError
 from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.generation.extended_vocabulary import vocabulary_to_extend
 from t2t_lite.generation.file_groups import ALL_SPLITS, FileGroup, file_groups
+from t2t_lite.kept_work import Fingerprint, contents
 from t2t_lite.text.text_encoder import VocabType
 from t2t_lite.version import __version__
 
@@ -36,7 +38,6 @@ class SourceFile:
     """A file that data is generated from."""
 
     size: int  # bytes
-    mtime_ns: int  # the contents are not read again unless this or the size changes
     sha256: str
 
 
@@ -88,11 +89,14 @@ class _Part:
 
 def guard_vocabulary(
     problem: Text2TextProblem, data_dir: str, tmp_dir: str, options: DatagenOptions
-) -> None:
+) -> Fingerprint:
     """Records what the vocabulary is built from; call it before building or using one.
 
     Downloads the vocabulary's sources if it is missing. For a problem that uses another's
     vocabulary, the entry belongs to the other.
+
+    Returns:
+        The fingerprint of the files that it is built from; of none if it is not built here.
 
     Raises:
         UserError: it was built from other sources or with other options; the message names them.
@@ -106,8 +110,9 @@ def guard_vocabulary(
     sources = problem.vocab_source_files(tmp_dir)
     is_given = problem.vocab_type in (VocabType.TOKEN, VocabType.IMPORTED)
     if not names or (is_given and not sources):
-        return  # there is no vocabulary, or the user supplies it
+        return Fingerprint(())  # there is no vocabulary, or the user supplies it
     extended = vocabulary_to_extend(problem, options)
+    read = Fingerprint(() if is_complete else [*sources, *filter(None, [extended])])
     extension = {"extend_vocab": files.digest(extended) if extended else ""}
     part = _Part(
         name="vocabulary",
@@ -119,6 +124,7 @@ def guard_vocabulary(
         takes_incomplete=True,  # the user may supply one of two vocabularies
     )
     _guard(problem.dataset_filename(), data_dir, tmp_dir, [part])
+    return read
 
 
 def guard_splits(
@@ -133,10 +139,7 @@ def guard_splits(
         UserError: some were generated from other sources, options or vocabularies, which the
             message names; or files without an entry are incomplete.
     """
-    vocabulary = {
-        name: files.digest(path) if (path := pathlib.Path(data_dir) / name).is_file() else ""
-        for name in problem.vocab_files()
-    }
+    vocabulary = _vocabulary(problem, data_dir)
     parts = []
     for group in file_groups(problem, data_dir, tmp_dir):
         shards = collections.Counter(SPLIT_FILE_NAMES[split] for split in group.files.values())
@@ -159,23 +162,36 @@ def guard_splits(
     _guard(problem.dataset_filename(), data_dir, tmp_dir, parts)
 
 
-def guard_samples(group: FileGroup, data_dir: str, chunks: Iterable[str]) -> None:
+def guard_samples(
+    problem: Text2TextProblem,
+    group: FileGroup,
+    data_dir: str,
+    tmp_dir: str,
+    options: DatagenOptions,
+    chunks: Iterable[str],
+) -> None:
     """Records the digest of a group's samples; call it before writing the first of its files.
 
     Args:
+        problem: the problem of the group.
         group: the files; they have an entry if they are guarded at all.
         data_dir: folder of the fingerprint.
+        tmp_dir: folder of the raw files.
+        options: how the files are generated.
         chunks: `Chunk.name` of all chunks of the samples.
 
     Raises:
-        UserError: some files exist that were not generated from these samples.
+        UserError: some files exist that were not generated from these samples; or a file that was
+            read for them has been replaced meanwhile.
     """
     path = _path(group.problem, data_dir)
     entries = _read(path)
     if group.name not in entries:
         return
+    entry = entries[group.name]
+    _require_unchanged(problem, group, entry, data_dir, tmp_dir, options)
     samples = hashlib.blake2b(" ".join(chunks).encode(), digest_size=16).hexdigest()
-    if entries[group.name].samples == samples:
+    if entry.samples == samples:
         return
     if any(file.is_file() for file in group.files):
         raise UserError(
@@ -184,8 +200,30 @@ def guard_samples(group: FileGroup, data_dir: str, chunks: Iterable[str]) -> Non
             f"{', '.join(_patterns(group))} there (rm -r) to regenerate them, or name another "
             "--data_dir"
         )
-    entries[group.name] = dataclasses.replace(entries[group.name], samples=samples)
+    entries[group.name] = dataclasses.replace(entry, samples=samples)
     _write(path, entries)
+
+
+def _require_unchanged(
+    problem: Text2TextProblem,
+    group: FileGroup,
+    entry: Entry,
+    data_dir: str,
+    tmp_dir: str,
+    options: DatagenOptions,
+) -> None:
+    """Raises UserError if a file that a group's samples were read from is not as in its entry."""
+    paths = problem.source_files(tmp_dir, group.source)
+    then = {name: source.sha256 for name, source in entry.sources.items()} | entry.vocabulary
+    now = {n: source.sha256 for n, source in _sources(paths, tmp_dir).items()}
+    now |= _vocabulary(problem, data_dir)
+    if aligned := entry.options.get("alignments"):
+        then["--alignments"], now["--alignments"] = aligned, _alignments(options)
+    if changed := [name for name in then | now if then.get(name) != now.get(name)]:
+        raise UserError(
+            f"{', '.join(changed)}: replaced while {group.title} was generated from it, so that "
+            "none of it is kept: run the command again"
+        )
 
 
 def training_digest(problem: Problem, data_dir: str) -> str:
@@ -213,6 +251,12 @@ def _patterns(group: FileGroup) -> list[str]:
     """Returns glob patterns of the files of a group, finished or not."""
     splits = dict.fromkeys(group.files.values())
     return [f"{group.problem}-{SPLIT_FILE_NAMES[split]}-*" for split in splits]
+
+
+def _vocabulary(problem: Text2TextProblem, data_dir: str) -> dict[str, str]:
+    """Returns the digests of the vocabulary's files by name; "" for one that is missing."""
+    paths = {name: pathlib.Path(data_dir) / name for name in problem.vocab_files()}
+    return {name: files.digest(p) if p.is_file() else "" for name, p in paths.items()}
 
 
 def _alignments(options: DatagenOptions) -> str:
@@ -245,8 +289,7 @@ def _guard(base_name: str, data_dir: str, tmp_dir: str, parts: Iterable[_Part]) 
         if is_there and made_from is None:
             _take_as_is(part, folder)
             continue
-        known = {name: source for entry in now.values() for name, source in entry.sources.items()}
-        sources = _sources(part.sources, tmp_dir, known)
+        sources = _sources(part.sources, tmp_dir)
         entry = Entry(sources, part.options, part.vocabulary, _versions())
         if made_from is not None:
             if differences := list(_differences(made_from, entry, part.is_complete)):
@@ -317,18 +360,12 @@ def _take_as_is(part: _Part, folder: pathlib.Path) -> None:
     log.info("%s in %s: no fingerprint records their sources; kept", names, folder)
 
 
-def _sources(
-    paths: Iterable[pathlib.Path], tmp_dir: str, known: Mapping[str, SourceFile]
-) -> dict[str, SourceFile]:
-    """Returns the files by name; reads only those that are new or have changed."""
+def _sources(paths: Iterable[pathlib.Path], tmp_dir: str) -> dict[str, SourceFile]:
+    """Returns the files by name."""
     sources = {}
     for path in paths:
         name = str(path.relative_to(tmp_dir) if path.is_relative_to(tmp_dir) else path.absolute())
-        status = path.stat()
-        source = known.get(name)
-        if source is None or (source.size, source.mtime_ns) != (status.st_size, status.st_mtime_ns):
-            source = SourceFile(status.st_size, status.st_mtime_ns, files.digest(path))
-        sources[name] = source
+        sources[name] = SourceFile(path.stat().st_size, contents(path))
     return sources
 
 
@@ -363,8 +400,9 @@ def _entry(path: pathlib.Path, fields: Mapping[str, Any]) -> Entry:
     entry.check(_ENTRY_KINDS)
     sources = {}
     for name, source in entry["sources"].items():
-        json_files.Fields(path, source).check(_SOURCE_KINDS)
-        sources[name] = SourceFile(**source)
+        found = json_files.Fields(path, source)
+        found.check(_SOURCE_KINDS)
+        sources[name] = SourceFile(found["size"], found["sha256"])
     for names in ("vocabulary", "versions"):
         json_files.Fields(path, entry[names]).check(dict.fromkeys(entry[names], str))
     return Entry(**entry | {"sources": sources})

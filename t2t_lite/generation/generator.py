@@ -8,6 +8,7 @@ the records take twice their size until a split is finished.
 """
 
 import contextlib
+import functools
 import itertools
 import logging
 import operator
@@ -15,13 +16,13 @@ import pathlib
 import random
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
 from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit, Problem
 from t2t_lite.data.text_problems import Text2TextProblem
-from t2t_lite.errors import DataError, UsageError
+from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.files import INCOMPLETE
 from t2t_lite.generation import fingerprint
 from t2t_lite.generation.aligned_examples import (
@@ -43,6 +44,7 @@ from t2t_lite.generation.extended_vocabulary import extend_vocabulary, vocabular
 from t2t_lite.generation.file_groups import FileGroup, file_groups
 from t2t_lite.generation.findings import Findings
 from t2t_lite.generation.workers import Workers, garbage_collector_paused
+from t2t_lite.kept_work import Fingerprint
 from t2t_lite.lock import locked
 from t2t_lite.progress import progress
 from t2t_lite.text.bad_input import BadInput
@@ -134,17 +136,29 @@ def prepare(
         if not all(pathlib.Path(path).is_file() for path in paths):
             # An unavailable file is reported now, not after hours of work on the training data.
             problem.fetch_sources(tmp_dir, entry["split"])
-    fingerprint.guard_vocabulary(problem, data_dir, tmp_dir, options)
+    read = fingerprint.guard_vocabulary(problem, data_dir, tmp_dir, options)
     fingerprint.guard_splits(problem, data_dir, tmp_dir, options)
-    has_vocab = all((pathlib.Path(data_dir) / name).is_file() for name in problem.vocab_files())
+    vocabulary = [pathlib.Path(data_dir) / name for name in problem.vocab_files()]
+    missing = [path for path in vocabulary if not path.is_file()]
     seed_random(options, DatasetSplit.TRAIN)
     extend_vocabulary(problem, data_dir, tmp_dir, options)
     if not problem.encodes_samples:
         problem.build_vocab(data_dir, tmp_dir)
-    elif not has_vocab:  # the first sample needs it
+    elif missing:  # the first sample needs it
         next(iter(problem.generate_encoded_samples(data_dir, tmp_dir, DatasetSplit.TRAIN)), None)
-    if not has_vocab:
+    if missing:
+        _require_unchanged(read, missing)
         fingerprint.guard_splits(problem, data_dir, tmp_dir, options)
+
+
+def _require_unchanged(read: Fingerprint, made: Iterable[pathlib.Path]) -> None:
+    """Checks that the files are as they were before a vocabulary was built; else deletes it."""
+    try:
+        read.require_unchanged()
+    except UserError:
+        for path in made:
+            path.unlink(missing_ok=True)
+        raise
 
 
 def read_samples(
@@ -238,7 +252,10 @@ def write_records(
             if options.alignments and group.source == DatasetSplit.TRAIN:
                 own = _aligning_encoder(problem, encoder, samples(), options)
             folder = ChunkFolder(own, path, len(group.files))
-            _generate(group, samples(), folder, options, findings)
+            guard = functools.partial(
+                fingerprint.guard_samples, problem, group, data_dir, tmp_dir, options
+            )
+            _generate(group, samples(), folder, options, findings, guard)
         shutil.rmtree(path, ignore_errors=True)
     findings.write()
 
@@ -269,8 +286,9 @@ def _generate(
     folder: ChunkFolder,
     options: DatagenOptions,
     findings: Findings,
+    guard: Callable[[Iterable[str]], None],
 ) -> None:
-    """Writes the missing files of a group."""
+    """Writes the missing files of a group; `guard` checks the names of the chunks before."""
     found = sum(path.suffix != INCOMPLETE for path in folder.path.glob("*"))
     if found:
         log.info("%s: found %d finished chunks of %d samples", group.title, found, _CHUNK)
@@ -286,7 +304,7 @@ def _generate(
                 sizes = list(map(operator.add, sizes, chunk.sizes))
                 advance(chunk.samples if chunk.is_new else 0)
         check_count(group, count)
-        fingerprint.guard_samples(group, str(folder.path.parent), chunks)
+        guard(chunks)
         shards = [
             Shard(index, path, sizes[index], chunks, order_seed(options, path, split))
             for index, (path, split) in enumerate(group.files.items())

@@ -18,6 +18,7 @@ import tensorflow as tf
 
 from t2t_lite import files
 from t2t_lite.errors import UserError, first_line
+from t2t_lite.kept_work import Fingerprint
 from t2t_lite.lock import locked
 from t2t_lite.models.finite_weights import require_finite_weights
 from t2t_lite.runs import checkpoint_files, metrics_jsonl, run_folder
@@ -104,11 +105,17 @@ def made_of(average_path: str) -> dict[str, Any] | None:
             return None
 
 
-def _recipe(checkpoints: Sequence[str]) -> dict[str, Any]:
-    """Returns what `made_of` returns for the average of these checkpoints."""
-    digests = [
-        [os.path.basename(path), files.digest(path + CHECKPOINT_INDEX)] for path in checkpoints
-    ]
+def _recipe(checkpoints: Sequence[str], read: Fingerprint | None = None) -> dict[str, Any]:
+    """Returns what `made_of` returns for the average of these checkpoints.
+
+    Args:
+        checkpoints: their prefixes.
+        read: of their index files; None: they are read here.
+    """
+    indexes = [path + CHECKPOINT_INDEX for path in checkpoints]
+    read = read or Fingerprint(indexes)
+    names = map(os.path.basename, checkpoints)
+    digests = [[name, read.digest(index)] for name, index in zip(names, indexes, strict=True)]
     return {"n": len(checkpoints), "checkpoints": digests}
 
 
@@ -301,12 +308,18 @@ class _Mean:
         )
 
     def take(self, checkpoints: Sequence[str]) -> int:
-        """Sets the weights to the average over `checkpoints`; returns the last step."""
+        """Sets the weights to the average over `checkpoints`; returns the last step.
+
+        Raises:
+            UserError: one cannot be read, or was replaced meanwhile.
+        """
+        read = Fingerprint(path + CHECKPOINT_INDEX for path in checkpoints)
         variables = self._model.trainable_variables
         sums = [np.zeros(variable.shape, np.float64) for variable in variables]
         steps = []
         for path in checkpoints:
             steps.append(self._run.restore_weights(self._model, path))
+            read.require_unchanged(path + CHECKPOINT_INDEX)  # now: training deletes old ones
             require_finite_weights(self._model, path)
             log.info("read %s (step %d)", path, steps[-1])
             for total, variable in zip(sums, variables, strict=True):
@@ -314,7 +327,7 @@ class _Mean:
         for total, variable in zip(sums, variables, strict=True):
             variable.assign(total / len(checkpoints))
         self._step.assign(max(steps))
-        self._made_of.assign(json.dumps(_recipe(checkpoints)))
+        self._made_of.assign(json.dumps(_recipe(checkpoints, read)))
         return max(steps)
 
     def write(self, path: str) -> None:

@@ -124,13 +124,23 @@ class RunFolder:
         Raises:
             UserError: a vocabulary is missing.
         """
-        for name in self.problem.vocab_files():
-            if not (self.folder / name).is_file():
+        self.vocabulary()
+        return self.problem.get_feature_encoders(str(self.folder))
+
+    def vocabulary(self) -> list[pathlib.Path]:
+        """Returns the files of the vocabulary.
+
+        Raises:
+            UserError: one is missing.
+        """
+        paths = [self.folder / name for name in self.problem.vocab_files()]
+        for path in paths:
+            if not path.is_file():
                 raise UserError(
-                    f"{self.folder / name}, the vocabulary that this run was trained with, is "
+                    f"{path}, the vocabulary that this run was trained with, is "
                     f"missing: copy it from --data_dir={self.flags.get('data_dir', '...')}"
                 )
-        return self.problem.get_feature_encoders(str(self.folder))
+        return paths
 
     def build_model(self) -> "Seq2Seq":
         """Builds the model, freshly initialised, for the vocabularies in the folder.

@@ -24,9 +24,11 @@ def run_dir(tmp_path):
 run = functools.partial(exit_code, t2t_translate_all.main)
 
 
-def test_every_checkpoint_translates_once_in_order(tmp_path, run_dir, monkeypatch, capsys):
+def test_every_checkpoint_translates_once_in_order(tmp_path, run_dir, monkeypatch):
     configs = []
-    monkeypatch.setattr("t2t_lite.decoding.jobs.run", configs.append)
+    monkeypatch.setattr(
+        "t2t_lite.decoding.kept_output.run_once", lambda config, _: configs.append(config)
+    )
     to = tmp_path / "a" / "b"
     flags = [f"--model_dir={run_dir}", "--source=in.txt", f"--translations_dir={to}"]
     assert run(*flags, "--alpha=1", "--beam_size=2") == 0
@@ -37,10 +39,13 @@ def test_every_checkpoint_translates_once_in_order(tmp_path, run_dir, monkeypatc
     assert configs[0].output_dir == str(run_dir)
     assert configs[0].decode_hparams == "beam_size=2,alpha=1.0"
     configs.clear()
-    (to / "algorithmic_identity_decimal40-20").touch()
     assert run(*flags, "--min_steps=20") == 0
-    assert [config.decode_to_file for config in configs] == [f"{stem}-100"]
-    assert "-20 exists: it is kept" in capsys.readouterr().err
+    assert [config.decode_to_file for config in configs] == [f"{stem}-{n}" for n in (20, 100)]
+
+
+def test_a_run_without_such_checkpoints_is_an_error(run_dir):
+    words = f"--model_dir={run_dir}", "--source=in.txt", "--min_steps=101"
+    assert "no checkpoint from update 101 on" in refusal(t2t_translate_all.main, *words, code=1)
 
 
 @pytest.mark.parametrize("flag", ["model_dir", "source"])

@@ -13,10 +13,10 @@ from support.rounding import assert_close
 from support.terms import log_prob_terms
 from t2t_lite import processor
 from t2t_lite.alignment.shortlist import Shortlist
-from t2t_lite.decoding import jobs
 from t2t_lite.decoding.config import CTRANSLATE2, DecoderConfig
 from t2t_lite.decoding.ctranslate2_engine import REFUSED
 from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.decoding.decoding_origin import DecodingOrigin
 from t2t_lite.decoding.engine import Target
 from t2t_lite.decoding.engines import faster_engine, open_ctranslate2, open_tensorflow
 from t2t_lite.decoding.hypotheses import Source
@@ -406,7 +406,7 @@ def test_a_run_is_not_resumed_by_another_engine(run, tmp_path):
             compute_type=compute_type,
         )
         decoder, trained = load_decoder(config, find_models(config))
-        origin = jobs._origin([str(source)], decoder, trained, config)
+        origin = DecodingOrigin.of(config, run).of_journal(trained, decoder)
         kinds.add(origin["engine"])
     assert len(kinds) == 3
 

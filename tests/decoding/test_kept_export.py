@@ -1,7 +1,11 @@
 """The exports that a run folder keeps: made once, whole, locked, bounded in number."""
 
 import dataclasses
+import errno
 import os
+import pathlib
+import shutil
+import tempfile
 import threading
 
 import ctranslate2
@@ -15,6 +19,7 @@ from t2t_lite.decoding import kept_export
 from t2t_lite.decoding.trained_model import TrainedModel
 from t2t_lite.errors import UserError
 from t2t_lite.lock import locked
+from t2t_lite.runs import run_folder
 
 
 @pytest.fixture
@@ -126,10 +131,119 @@ def test_a_model_that_ctranslate2_lacks_is_refused_with_the_remedy(run):
             pass
 
 
-def test_a_run_folder_that_cannot_be_written_is_named(run, monkeypatch):
-    def refuse(*args, **kwargs):
-        raise PermissionError(13, "Permission denied")
+@pytest.fixture
+def cache(tmp_path, monkeypatch) -> pathlib.Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache"
 
-    monkeypatch.setattr("pathlib.Path.mkdir", refuse)
-    with pytest.raises(UserError, match=r"cannot create .*engines.*use --engine=tensorflow"):
+
+def make_read_only(monkeypatch, *folders: pathlib.Path) -> None:
+    """Stands for file systems that are mounted to be read: nothing can be made in them."""
+
+    def refused(path) -> bool:
+        inside = pathlib.Path(path)
+        return any(folder == inside or folder in inside.parents for folder in folders)
+
+    def refusing(function):
+        def call(path, *args, **kwargs):
+            if refused(kwargs.get("dir", path)):
+                raise OSError(errno.EROFS, "Read-only file system")
+            return function(path, *args, **kwargs)
+
+        return call
+
+    temporary = tempfile.TemporaryFile
+    for module, name in ((pathlib.Path, "mkdir"), (os, "utime"), (shutil, "rmtree")):
+        monkeypatch.setattr(module, name, refusing(getattr(module, name)))
+    monkeypatch.setattr(
+        tempfile,
+        "TemporaryFile",
+        lambda **kwargs: refusing(lambda _, **k: temporary(**k))("", **kwargs),
+    )
+
+
+@pytest.mark.integration
+def test_the_export_of_a_run_that_cannot_be_written_is_in_the_users_cache(
+    run, cache, tmp_path, monkeypatch
+):
+    with monkeypatch.context() as patch:
+        make_read_only(patch, run.folder)
+        made = opened(run)
+        assert made.parent == cache / "t2t_lite" / "engines"
+        with monkeypatch.context() as inner:
+            inner.setattr(TrainedModel, "load", None)
+            assert opened(run) == made
+        assert not (run.folder / kept_export.FOLDER).exists()
+        moved = shutil.copytree(run.folder, tmp_path / "moved")
+        make_read_only(patch, moved)
+        with monkeypatch.context() as inner:
+            inner.setattr(TrainedModel, "load", None)
+            assert opened(dataclasses.replace(run, folder=moved)) == made
+        replace_weights(run)
+        assert opened(run) != made, "of another checkpoint of the same name"
+    own = opened(run)
+    assert own.parent == run.folder / kept_export.FOLDER
+    make_read_only(monkeypatch, run.folder, cache)
+    monkeypatch.setattr(TrainedModel, "load", None)
+    shutil.move(cache, tmp_path / "gone")
+    assert opened(run) == own, "made while the folder could be written"
+
+
+def test_two_folders_that_cannot_be_written_are_named(run, cache, monkeypatch):
+    make_read_only(monkeypatch, run.folder, cache)
+    with pytest.raises(
+        UserError, match=r"neither .*run/engines nor .*cache/.*engines can .*use --engine=tensorfl"
+    ):
         opened(run)
+
+
+def replace_weights(run) -> None:
+    """Writes another checkpoint of the same name."""
+    model = run.build_model()
+    for weight in model.trainable_variables:
+        weight.assign(weight + 0.25)
+    save_weights(run.folder, model)
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("named", [False, True])
+def test_a_checkpoint_that_is_replaced_meanwhile_has_no_export(run, monkeypatch, named):
+    """Neither the old weights under the new name nor the new ones under the old."""
+    checkpoint = str(run.folder / "model.ckpt-7") if named else ""
+    load_model = run_folder.RunFolder.load_model
+
+    def load(self, *args):
+        loaded = load_model(self, *args)
+        replace_weights(run)
+        return loaded
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run_folder.RunFolder, "load_model", load)
+        with pytest.raises(UserError, match=r"ckpt-7\.index was replaced while this command read"):
+            opened(run, checkpoint)
+    assert list((run.folder / kept_export.FOLDER).iterdir()) == []
+    opened(run, checkpoint)
+
+
+@pytest.mark.integration
+def test_what_a_killed_process_left_is_no_export(run, monkeypatch):
+    """Half of one that is being deleted is not taken for a whole one."""
+    first = opened(run)
+    replace_weights(run)
+
+    class Killed(BaseException):
+        pass
+
+    def die(path, **kwargs):
+        if path.exists():
+            (path / "model.bin").unlink()
+            raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(kept_export, "_MOST", 1)
+        patch.setattr(shutil, "rmtree", die)
+        with pytest.raises(Killed):
+            opened(run)
+    second = opened(run)
+    assert [path.name for path in second.parent.iterdir()] == [second.name]
+    assert not first.exists()

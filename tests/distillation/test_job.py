@@ -2,7 +2,9 @@
 
 import dataclasses
 import json
+import os
 import pathlib
+import shutil
 
 import pytest
 
@@ -76,7 +78,7 @@ def test_translations_become_targets_and_other_splits_stay(config, tmp_path, cap
     made = origin(config)
     assert made["pairs"] == {"train": 2, "eval": 1, "test": 1}
     assert made["outputs"] == {"kept": 2, "dropped": {"empty": 0, "repeated": 1, "length": 0}}
-    assert made["translations_sha256"] == files.digest(config.translations)
+    assert made["origin"]["translations"] == files.digest(config.translations)
     assert made["length_ratios"] == [0.25, 2.7]
     assert not list(tmp_path.glob("out.*"))
 
@@ -120,9 +122,102 @@ def test_nothing_left_is_an_error(config, tmp_path):
 
 def test_a_complete_folder_is_kept_and_one_of_other_settings_refused(config, tmp_path):
     first = translated(config, *TARGETS)
-    assert translated(config, "", "", "") == first
-    with pytest.raises(UserError, match="out was made with another select: remove it"):
+    contents = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    assert translated(config, *TARGETS) == first
+    with pytest.raises(UserError, match=r"out was made from something .* \(select\): remove it"):
         distilled(dataclasses.replace(config, select="nearest"))
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == contents
+    assert not list(tmp_path.glob("out.*"))
+
+
+def test_a_complete_folder_is_known_by_contents_not_by_places(config, tmp_path, monkeypatch):
+    first = translated(config, *TARGETS)
+    for name in ("raw", "translations"):
+        (tmp_path / name).rename(tmp_path / f"moved_{name}")
+    (tmp_path / "link").symlink_to(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    moved = dataclasses.replace(
+        config,
+        tmp_dir="./moved_raw/",
+        translations="link/moved_translations",
+        output_problem_dir="link/out/",
+    )
+    job.run(moved, SEARCH)
+    assert translated(config, *TARGETS, tmp_dir="moved_raw") == first
+
+
+def longer(config, tmp_path):
+    write_lines(tmp_path / "raw/inputs.train.txt", ["the cat purrs", *SOURCES[1:]])
+
+
+def other_dev(config, tmp_path):
+    write_lines(tmp_path / "raw/targets.eval.txt", ["Die Katze schläft"])
+
+
+def other_translations(config, tmp_path):
+    path = tmp_path / "translations"
+    status = path.stat()
+    path.write_bytes(path.read_bytes().replace(b"Hund", b"Hahn"))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def other_sources(config, tmp_path):
+    write_lines(tmp_path / "more", ["she writes"])
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        (longer, "text"),
+        (other_dev, "text"),
+        (other_translations, "translations"),
+        (other_sources, "text"),
+    ],
+)
+def test_a_complete_folder_of_other_files_is_refused(config, tmp_path, change, name):
+    more = write_lines(tmp_path / "more", ["she reads"])
+    config = dataclasses.replace(config, sources=str(more))
+    first = translated(config, *TARGETS, "sie liest!")
+    change(config, tmp_path)
+    with pytest.raises(UserError, match=rf"out was made from something .*\({name}\): remove it"):
+        distilled(config)
+    shutil.rmtree(tmp_path / "out")
+    assert distilled(config) != first or change is other_dev
+
+
+def test_translations_that_change_meanwhile_leave_nothing(config, tmp_path, monkeypatch):
+    ratios = job._Distillation._ratios
+
+    def replaced(self):
+        other_translations(config, tmp_path)
+        return ratios(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(job._Distillation, "_ratios", replaced)
+        with pytest.raises(UserError, match="translations was replaced while this command read"):
+            distilled(config)
+    assert not (tmp_path / "out").exists()
+    assert distilled(config)[1] == (SOURCES[1], TARGETS[1].replace("Hund", "Hahn"))
+
+
+def test_a_teacher_that_is_written_anew_is_another(config, teacher, tmp_path, monkeypatch):
+    """Another checkpoint of the same name, such as an average made anew, has other weights."""
+    config = dataclasses.replace(config, translations="", teacher=f"{teacher}/7")
+    assert distilled(config) == list(zip(SOURCES, SOURCES, strict=True))
+    index = pathlib.Path(f"{teacher}/model.ckpt-7.index")
+    index.write_bytes(index.read_bytes() + b"x")
+    with pytest.raises(UserError, match=r"out was made from something .*\(teacher\): remove it"):
+        distilled(config)
+    with pytest.raises(UserError, match=r"\(teacher, decode_hparams\): remove it"):
+        distilled(config, dataclasses.replace(SEARCH, decode_hparams="extra_length=2,beam_size=3"))
+
+
+def test_a_teachers_search_is_compared_as_it_is_meant(config, teacher):
+    config = dataclasses.replace(config, translations="", teacher=teacher)
+    first = distilled(config)
+    search = dataclasses.replace(SEARCH, decode_hparams=" extra_length=2 , beam_size=2,alpha=0.60")
+    renamed = dataclasses.replace(config, teacher=f"{teacher}/model.ckpt-7")
+    assert distilled(renamed, search) == first
 
 
 def test_a_folder_of_other_files_is_refused_before_any_work(config, tmp_path):
@@ -151,9 +246,9 @@ def test_a_teacher_translates_and_a_kill_costs_nothing_decoded(
         patch.setattr("t2t_lite.decoding.decoder.Decoder.decode_batches", no_batch)
         assert distilled(config) == list(zip(SOURCES, SOURCES, strict=True))
     made = origin(config)
-    (found,) = made["teacher"]
-    assert found["checkpoint"] == f"{teacher}/model.ckpt-7"
-    assert found["index_sha256"] == files.digest(f"{teacher}/model.ckpt-7.index")
+    assert made["settings"]["teacher"] == [f"{teacher}/model.ckpt-7"]
+    (found,) = made["origin"]["teacher"]
+    assert found["files"] == [files.digest(f"{teacher}/model.ckpt-7.index")]
     assert made["settings"]["decode_hparams"] == (
         "beam_size=2,extra_length=2,return_beams=false,write_beam_scores=false"
     )

@@ -11,6 +11,7 @@ import pytest
 from support.folders import digests
 from t2t_lite.bin import t2t_datagen
 from t2t_lite.errors import UserError
+from t2t_lite.generation import generator
 from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.text import vocabularies
 
@@ -54,6 +55,7 @@ def test_nothing_is_made_or_kept_once_a_source_has_changed(corpus):
 _KILLED_RUN = """
 import os, pathlib, signal, sys
 from t2t_lite.bin import t2t_datagen
+from t2t_lite.generation import generator
 from t2t_lite.generation.config import DatagenOptions
 
 def replace(self, target, original=pathlib.Path.replace):
@@ -109,3 +111,43 @@ def test_a_vocabulary_that_is_built_again_is_held_against_the_splits(corpus, mon
     monkeypatch.setattr(vocabularies, "build", build)
     with pytest.raises(UserError, match=r"vocabulary vocab\.text2text_tm.*: other contents"):
         generate(corpus)
+
+
+def test_a_source_that_is_replaced_while_it_is_read_leaves_no_vocabulary(corpus, monkeypatch):
+    inputs = corpus.raw / "inputs.train.txt"
+
+    def build(kind, path, text, *arguments, original=vocabularies.build, **options):
+        original(kind, path, text, *arguments, **options)
+        inputs.write_text(inputs.read_text().upper())
+
+    with monkeypatch.context() as patch:
+        patch.setattr(vocabularies, "build", build)
+        with pytest.raises(UserError, match=r"inputs\.train\.txt was replaced while this command"):
+            generate(corpus)
+    assert not list(corpus.data.glob("vocab.*"))
+    generate(corpus)
+    assert "INPUTS" in (corpus.data / "vocab.text2text_tmpdir.32768.subwords").read_text()
+
+
+@pytest.mark.parametrize("change", ["inputs.train.txt", "targets.eval.txt", "alignments", "vocab"])
+def test_what_is_replaced_while_samples_are_read_leaves_no_data(corpus, monkeypatch, change):
+    """The chunks that were made until then are taken by the next run only if they are its own."""
+    alignments = corpus.raw / "alignments"
+    alignments.write_text("0-0 1-1\n" * 120)
+    options = {"alignments": str(alignments)}
+    vocabulary = corpus.data / "vocab.text2text_tmpdir.32768.subwords"
+    path = vocabulary if change == "vocab" else corpus.raw / change
+    split = "dev" if "eval" in change else "train"
+    chunks_of = generator.chunks_of
+
+    def replaced(samples, group):
+        yield from chunks_of(samples, group)
+        if group.source == {"dev": "eval"}.get(split, split):
+            path.write_bytes(path.read_bytes().replace(b"1", b"0"))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(generator, "chunks_of", replaced)
+        message = "--alignments" if change == "alignments" else path.name
+        with pytest.raises(UserError, match=rf"^{message}: replaced while text2text_tmpdir.*again"):
+            generate(corpus, **options)
+    assert not list(corpus.data.glob(f"text2text_tmpdir-{split}-*-of-*"))

@@ -5,7 +5,7 @@ import pytest
 
 from support.small_runs import fill, make_run, save_weights
 from t2t_lite.errors import UserError
-from t2t_lite.runs import averaging
+from t2t_lite.runs import averaging, run_folder
 from t2t_lite.runs.checkpoint_names import named_checkpoint
 
 
@@ -50,3 +50,38 @@ def test_checkpoints_are_as_far_apart_as_asked(run, minutes, steps):
     else:
         found = averaging.newest_checkpoints(run.folder, 2, minutes)
         assert found == [str(run.folder / f"model.ckpt-{step}") for step in steps]
+
+
+@pytest.mark.integration
+def test_a_checkpoint_that_is_replaced_while_it_is_read_is_in_no_average(run, monkeypatch):
+    paths = averaging.newest_checkpoints(run.folder, 3)
+    restore = run_folder.RunFolder.restore_weights
+
+    def replaced(self, model, path):
+        step = restore(self, model, path)
+        if path == paths[1]:
+            save_weights(run.folder, fill(run.build_model(), 8.0), 20)
+        return step
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run_folder.RunFolder, "restore_weights", replaced)
+        with pytest.raises(UserError, match=r"ckpt-20\.index was replaced while this command read"):
+            averaging.average(run, paths)
+    assert not list(run.folder.glob("averaged.*"))
+    model, _, _ = run.load_model(averaging.average(run, paths))
+    assert all(np.all(variable.numpy() == 5.0) for variable in model.trainable_variables)
+
+
+@pytest.mark.integration
+def test_a_checkpoint_that_training_deletes_once_it_is_read_does_no_harm(run, monkeypatch):
+    paths = averaging.newest_checkpoints(run.folder, 2)
+    restore = run_folder.RunFolder.restore_weights
+
+    def deleting(self, model, path):
+        if path == paths[1]:
+            os.remove(f"{paths[0]}.index")
+        return restore(self, model, path)
+
+    monkeypatch.setattr(run_folder.RunFolder, "restore_weights", deleting)
+    recipe = averaging.made_of(averaging.average(run, paths))
+    assert [name for name, _ in recipe["checkpoints"]] == ["model.ckpt-20", "model.ckpt-30"]
