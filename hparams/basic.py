@@ -37,6 +37,8 @@ class BasicHParams(HParams):
         *("term_augmentation", "markup_augmentation"),
     )
 
+    sets: ClassVar[tuple[str, ...]] = ("frozen",)
+
     # Fields of subclasses that belong to a training, not to the model.
     of_training: ClassVar[tuple[str, ...]] = ("dropout",)
 

@@ -24,6 +24,8 @@ class TransformerHParams(MixtureOfExpertsHParams):
         "recompute_activations",
     )
 
+    sets: ClassVar[tuple[str, ...]] = (*MixtureOfExpertsHParams.sets, "suppressed_ids")
+
     num_encoder_layers: int = setting(
         0, "Layers of the encoder; 0: num_hidden_layers.", minimum=0, group="Transformer"
     )

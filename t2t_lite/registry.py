@@ -301,6 +301,10 @@ class ProblemName:
             base = base.removesuffix(suffix)
         return cls(base, "_rev" in found, "_copy" in found)
 
+    def __str__(self) -> str:
+        """The name as every problem spells its own."""
+        return self.base + "_rev" * self.was_reversed + "_copy" * self.was_copy
+
 
 def problem(name: str) -> "Problem":
     """Builds the problem with this name, which may end in `_rev` and `_copy`.

@@ -18,7 +18,7 @@ import pathlib
 import types
 import typing
 from collections.abc import Iterable, Mapping
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from t2t_lite.errors import UsageError, did_you_mean, quoted
 
@@ -254,6 +254,9 @@ class HParams(Config):
 
     noun = "hparam"  # what messages call a field
 
+    # Text fields that name a set, joined by +.
+    sets: ClassVar[tuple[str, ...]] = ()
+
     def __post_init__(self) -> None:
         """Every field has been checked when it was set."""
 
@@ -320,13 +323,23 @@ class HParams(Config):
         return cls(**values)
 
     def differences(self, other: "HParams") -> list[str]:
-        """Returns `"name: mine != theirs"` for every field that differs."""
+        """Returns `"name: mine != theirs"` for every field that differs, not only in spelling."""
         mine, theirs = self.to_dict(), other.to_dict()
         return [
             f"{name}: {mine.get(name)!r} != {theirs.get(name)!r}"
             for name in {**mine, **theirs}
-            if mine.get(name) != theirs.get(name)
+            if self._meant(name, mine.get(name)) != self._meant(name, theirs.get(name))
         ]
+
+    @classmethod
+    def _meant(cls, name: str, value: Any) -> Any:
+        """Returns what a value stands for: no text has spaces that mean anything."""
+        if not isinstance(value, str):
+            return value
+        text = "".join(value.split())
+        if name in cls.sets:
+            return frozenset(text.split("+"))
+        return "" if text == "none" else text
 
     @classmethod
     def _setting(cls, name: str) -> Setting:

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import pathlib
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -310,6 +311,28 @@ def test_differences():
         "size: 1 != 4",
         "pos: 'timing' != 'emb'",
     ]
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "is_same"),
+    [
+        ("a + b", "a+b", True),
+        ("none", "", True),
+        ("a+b", "b+a", False),
+        ("ab", "a+b", False),
+    ],
+)
+def test_spelling_makes_no_difference(mine, theirs, is_same):
+    @dataclasses.dataclass
+    class Spelled(Example):
+        text: str = ""
+        parts: str = ""
+
+        sets: ClassVar[tuple[str, ...]] = ("parts",)
+
+    assert (Spelled(text=mine).differences(Spelled(text=theirs)) == []) == is_same
+    same_set = set(mine.replace(" ", "").split("+")) == set(theirs.split("+"))
+    assert (Spelled(parts=mine).differences(Spelled(parts=theirs)) == []) == same_set
 
 
 def test_a_field_that_only_one_class_has_differs():

@@ -14,6 +14,7 @@ with the token of its translation's language (Johnson et al. 2017); a tag adds a
 or an origin, such as back-translation (Caswell et al. 2019).
 """
 
+import dataclasses
 import functools
 import hashlib
 import itertools
@@ -29,6 +30,7 @@ from t2t_lite.data.mixture_member import Direction, Member
 from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit, Output
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.errors import UsageError
+from t2t_lite.registry import ProblemName
 from t2t_lite.text.sample import Sample
 from t2t_lite.text.text_encoder import TextEncoder, VocabType
 
@@ -316,7 +318,10 @@ def of_name(name: str) -> NamedMixture:
     Raises:
         UsageError: a name is unknown, or a weight is not a positive number.
     """
-    return NamedMixture([_parsed(part.strip(), name) for part in name.split(_JOIN)])
+    directions = [_parsed(part, name) for part in name.split(_JOIN)]
+    if all(one.final_weight == one.weight for one in directions):  # weights that do not change
+        directions = [dataclasses.replace(one, final_weight=None) for one in directions]
+    return NamedMixture(directions)
 
 
 def _weights(direction: Direction) -> str:
@@ -331,9 +336,10 @@ def _number(weight: float) -> str:
 
 
 def _parsed(part: str, name: str) -> Direction:
-    problem, colon, text = part.partition(_WEIGHT)
+    problem, colon, text = map(str.strip, part.partition(_WEIGHT))
     if not problem:
         raise UsageError(f"problem {name!r}: expected a name before and after each {_JOIN}")
+    problem = str(ProblemName.parse(problem))
     if not colon:
         return Direction(problem)
     try:

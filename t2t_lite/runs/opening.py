@@ -19,6 +19,7 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
+from t2t_lite import registry
 from t2t_lite.data.batching import batch_parts
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.hparams.basic import BasicHParams
@@ -188,12 +189,14 @@ def refuse_another_run(
 
 def _differences(old: RunFolder, flags: Mapping[str, Any], hparams: BasicHParams) -> list[str]:
     """Returns `"name: there != now"` for what differs of problem, model and hyperparameters."""
+    # A problem's name may be spelled in several ways: a mixture's weights, for example.
+    now = {**flags, "problem": registry.problem(flags["problem"]).name}
     return [
-        f"{name}: {was!r} != {flags[name]!r}"
+        f"{name}: {was!r} != {now[name]!r}"
         for name, was in (
             ("problem", old.problem.name),
             ("model", old.model_name),
             ("hparams_set", old.hparams_set),
         )
-        if was != flags[name]
+        if was != now[name]
     ] or old.hparams.differences(hparams)

@@ -45,6 +45,12 @@ def test_a_name_tells_everything():
     weighted = registry.problem(f"{GERMAN}:0.75+{FRENCH}:.25")
     assert weighted.name == f"{GERMAN}:0.75+{FRENCH}:0.25"
     assert registry.problem(weighted.name).rates([1, 1], 1) == [0.75, 0.25]
+    assert registry.problem(f" {GERMAN} : 75e-2 + {FRENCH}:0.250 ").name == weighted.name
+    assert registry.problem(f"{GERMAN}:.75..0.75+{FRENCH}:.25..0.250").name == weighted.name
+    changing = registry.problem(f"{GERMAN}:.75..1.0+{FRENCH}:.25..0.250")
+    assert changing.name == f"{GERMAN}:0.75..1+{FRENCH}:0.25..0.25"
+    copies = [f"{GERMAN}_rev_copy+{FRENCH}", f"{GERMAN}_copy_rev+{FRENCH}"]
+    assert {registry.problem(name).name for name in copies} == {copies[0]}
     changing = f"{GERMAN}:0.9..0.5+{FRENCH}:0.1..0.5"
     assert registry.problem(changing).name == changing
     assert registry.problem(changing).final_rates == [0.5, 0.5]

@@ -4,17 +4,22 @@ import contextlib
 
 import pytest
 
+from support.mixtures import FRENCH, GERMAN, generate, toys
 from t2t_lite import registry
-from t2t_lite.errors import UserError
+from t2t_lite.decoding.config import DecoderConfig
+from t2t_lite.decoding.loading import find_models
+from t2t_lite.errors import UsageError, UserError
 from t2t_lite.runs import opening, run_folder
 
 SMALL = "num_hidden_layers=1,hidden_size=8"
 FLAGS = {"problem": "algorithmic_reverse_decimal40", "random_seed": 1}
 
 
-def make_run(folder, model="transformer", hparams_set="transformer_test", overrides=SMALL):
+def make_run(
+    folder, model="transformer", hparams_set="transformer_test", overrides=SMALL, **changes
+):
     where = {"data_dir": str(folder), "output_dir": str(folder)}
-    flags = FLAGS | where | {"model": model, "hparams_set": hparams_set}
+    flags = FLAGS | where | {"model": model, "hparams_set": hparams_set} | changes
     hparams = registry.hparams(hparams_set).override(overrides).freeze()
     run = opening.open_for_training(flags, hparams, 1)
     (folder / "model.ckpt-0.index").touch()  # or the run would give way to other settings
@@ -41,6 +46,53 @@ def test_another_run_in_an_old_folder_is_refused_and_changes_nothing(tmp_path, c
     remedy = "Choose another --output_dir, or use the old settings; a run there can start from "
     assert f"{remedy}these weights: --warm_start_from={tmp_path}" in str(error.value)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+SPELLED = f"{GERMAN}:0.50..1.0+{FRENCH}:.5..2"
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        SPELLED,
+        f"{GERMAN}:0.5..1+{FRENCH}:0.5..2.0",
+        f" {GERMAN} : 5e-1..1e0 + {FRENCH}:.50..02 ",
+    ],
+)
+def test_a_mixture_goes_on_however_its_weights_are_spelled(tmp_path, again):
+    with toys():
+        generate(tmp_path, f"{GERMAN}+{FRENCH}")
+        first = make_run(tmp_path, problem=SPELLED)
+        run = make_run(tmp_path, problem=again)
+        assert run.problem.name == first.problem.name
+        opening.open_for_evaluation({**run.flags, "problem": SPELLED}, run.hparams)
+        (found,) = find_models(DecoderConfig(output_dir=str(tmp_path), problem=again))
+        assert found.run.problem.name == run.problem.name
+        for other in (SPELLED.replace(".5", ".6"), f"{GERMAN}:.5+{FRENCH}:.5"):
+            with pytest.raises(UserError, match=r"problem: .*:0\.5\.\.1\+.* != "):
+                make_run(tmp_path, problem=other)
+            with pytest.raises(UsageError, match=r"was trained with .*: leave the flag out"):
+                find_models(DecoderConfig(output_dir=str(tmp_path), problem=other))
+
+
+def test_the_suffixes_of_a_problem_have_any_order(tmp_path):
+    make_run(tmp_path, problem="algorithmic_reverse_decimal40_copy_rev")
+    run = make_run(tmp_path, problem="algorithmic_reverse_decimal40_rev_copy")
+    (found,) = find_models(
+        DecoderConfig(output_dir=str(tmp_path), problem="algorithmic_reverse_decimal40_copy_rev")
+    )
+    assert found.run.problem.name == run.problem.name
+    with pytest.raises(UserError, match="problem: 'algorithmic_reverse_decimal40_rev_copy' != "):
+        make_run(tmp_path, problem="algorithmic_reverse_decimal40_rev")
+
+
+def test_hparams_go_on_however_they_are_spelled(tmp_path):
+    spelled = "learning_rate_schedule=constant*linear_warmup,suppressed_ids=2+7,relu_dropout=.10"
+    make_run(tmp_path, overrides=f"{SMALL},frozen=encoder+embeddings,{spelled}")
+    again = "learning_rate_schedule=constant * linear_warmup,suppressed_ids=7+2,relu_dropout=1e-1"
+    make_run(tmp_path, overrides=f"frozen=embeddings+encoder,{again},{SMALL}")
+    with pytest.raises(UserError, match=r"frozen: 'embeddings\+encoder' != 'encoder'"):
+        make_run(tmp_path, overrides=f"{SMALL},frozen=encoder,{spelled}")
 
 
 @pytest.mark.parametrize(
