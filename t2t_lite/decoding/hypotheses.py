@@ -8,6 +8,7 @@ import numpy as np
 from t2t_lite.data.problem import Output
 from t2t_lite.markup.placement import place
 from t2t_lite.markup.segment import Segment
+from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.terms.term_list import TermList, TermUse, uses
 from t2t_lite.text.languages import ANY, Languages
 
@@ -93,6 +94,20 @@ def _with_markup(segment: Segment, hypothesis: Hypothesis) -> Hypothesis:
         tokens = (details.source_tokens, details.tokens)
         text = place(segment, output.text, *tokens, details.attention)
     return hypothesis._replace(output=output._replace(text=text))
+
+
+def first_different(
+    hypotheses: Sequence[Hypothesis], count: int, hparams: DecodeHParams
+) -> list[Hypothesis]:
+    """Returns the first `count` hypotheses that have different texts.
+
+    A search finds a text several times if it can be made of different pieces. Equal samples are
+    draws of their own.
+    """
+    if hparams.sampling_method != "random":
+        first = {h.output.text: h for h in reversed(hypotheses)}
+        hypotheses = [h for h in hypotheses if first[h.output.text] is h]
+    return list(hypotheses[:count])
 
 
 def best_output(hypotheses: Sequence[Hypothesis]) -> Output:

@@ -9,7 +9,7 @@ from typing import Any, overload
 import numpy as np
 
 from t2t_lite.decoding.decoder import Decoder
-from t2t_lite.decoding.hypotheses import Hypothesis, Source, best_output
+from t2t_lite.decoding.hypotheses import Hypothesis, Source, best_output, first_different
 from t2t_lite.decoding.input_lines import windows_of
 from t2t_lite.decoding.long_lines import with_plain_breaks
 from t2t_lite.errors import UsageError, did_you_mean, quoted
@@ -154,7 +154,9 @@ class Translator:
                 where an output is for a whole text (labels, trees, summaries, what follows a
                 prompt), a line break is white space.
             n_best: how many outputs to return for each text, at most `beam_size`, as
-                `Translation` objects; None: the text of the best one.
+                `Translation` objects; None: the text of the best one. An output that the search
+                finds several times, made of different pieces, counts once, so that there may be
+                fewer.
             source_language: the texts' language, if the model knows several; "": the default.
             target_language: the outputs' language, likewise.
             pivot: the language by way of which to translate; "": none (docs/decoding.md).
@@ -369,7 +371,8 @@ class Translator:
         found = decoder.decode(encode(checked, first=first))
         if n_best is None:
             return [best_output(hypotheses).text for hypotheses in found]
-        return [[_translation(h) for h in hypotheses[:n_best]] for hypotheses in found]
+        chosen = (first_different(hypotheses, n_best, decoder.hparams) for hypotheses in found)
+        return [[*map(_translation, hypotheses)] for hypotheses in chosen]
 
     @functools.cached_property
     def _detailed(self) -> Decoder:

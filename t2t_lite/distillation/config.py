@@ -49,7 +49,9 @@ class DistillConfig(Config):
         "",
         "In place of --teacher, the outputs of any program: one line for each source, several "
         "hypotheses separated by tabs, best first (t2t-decoder with return_beams); or an n-best "
-        "list of Moses or Marian (NUMBER ||| TEXT ||| ... ||| SCORE).",
+        "list of Moses or Marian (NUMBER ||| TEXT ||| ... ||| SCORE, with as many fields in each "
+        "line as in the first). A text that is repeated counts once; a score that is not finite "
+        "comes last.",
         reads=True,
     )
     select: str = setting(

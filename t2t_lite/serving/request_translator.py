@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.divergence import NoOutputError
-from t2t_lite.decoding.hypotheses import Hypothesis, Source
+from t2t_lite.decoding.hypotheses import Hypothesis, Source, first_different
 from t2t_lite.decoding.long_lines import with_plain_breaks
 from t2t_lite.decoding.output_formats import fields_of
 from t2t_lite.errors import UserError
@@ -83,7 +83,9 @@ class RequestTranslator:
                 if isinstance(hypotheses, HTTPException):
                     answers[number] = hypotheses
                 else:
-                    answers[number] = _json(requests[number], sources, hypotheses)
+                    count = requests[number].n_best
+                    shown = [first_different(h, count, decoder.hparams) for h in hypotheses]
+                    answers[number] = _json(requests[number], sources, shown)
         return [answers[number] for number in range(len(requests))]
 
     def _decode_group(
@@ -165,8 +167,7 @@ def _json(
 ) -> bytes:
     """Formats an answer; each text as a line of `t2t-decoder --output_format=json`."""
     lines = [
-        fields_of(source, hypotheses[: request.n_best])
-        for source, hypotheses in zip(sources, found, strict=True)
+        fields_of(source, hypotheses) for source, hypotheses in zip(sources, found, strict=True)
     ]
     answer = lines[0] if request.is_single else {"translations": lines}
     return json.dumps(answer, ensure_ascii=False).encode()

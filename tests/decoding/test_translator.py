@@ -12,6 +12,9 @@ from support.rounding import assert_close
 from support.small_runs import noisy_run
 from support.terms import forward_terms
 from t2t_lite import registry
+from t2t_lite.data.problem import Output
+from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.decoding.hypotheses import Details, Hypothesis
 from t2t_lite.decoding.translator import Translation, Translator
 from t2t_lite.errors import DataError, UsageError
 
@@ -59,6 +62,21 @@ def test_n_best_explains_each_output(run):
         if one.tokens[-1] == "<EOS>":  # without a length penalty the score is their sum
             terms = len(one.tokens) + forward_terms(run.hparams, len(one.source_tokens), 258)
             assert_close(one.score, one.log_probs.sum(), terms)
+
+
+def test_a_text_of_different_pieces_counts_once(run, monkeypatch):
+    """Wherever it stands; samples are draws, and stay."""
+    details = Details([], [], np.zeros(0), None)
+    found = [Hypothesis(Output(text), [], -n, details) for n, text in enumerate("abacb")]
+    monkeypatch.setattr(Decoder, "decode", lambda self, sources, *_: [found, found[1:]])
+    texts = ["x", "y"]
+    translate = run.translator(beam_size=5)
+    for n, expected in [(5, ["abc", "bac"]), (2, ["ab", "ba"]), (1, ["a", "b"])]:
+        beams = translate(texts, n_best=n)
+        assert ["".join(one.text for one in beam) for beam in beams] == expected
+        assert [beam[0].score for beam in beams] == [0, -1]
+    draws = run.translator(beam_size=5, sampling_method="random")(texts, n_best=4)
+    assert ["".join(one.text for one in beam) for beam in draws] == ["abac", "bacb"]
 
 
 @pytest.mark.integration

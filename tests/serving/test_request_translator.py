@@ -88,6 +88,18 @@ def test_n_best_are_those_of_the_decoder_that_returns_beams(server, decoder):
         assert_close(scores, [h.score for h in found[:2]], terms)
 
 
+def test_a_text_of_different_pieces_counts_once(decoder, monkeypatch):
+    monkeypatch.setattr(decoder, "variant", lambda *_: decoder)
+    found = [Hypothesis(Output(text), [], -n) for n, text in enumerate("aba")]
+    monkeypatch.setattr(decoder, "decode", lambda sources, *_: [found for _ in sources])
+    translator = RequestTranslator(decoder, ServerMetrics(), ServerConfig())
+    (answer,) = translator([TranslationRequest(["x"], 3, False, True)])
+    assert json.loads(answer)["hypotheses"] == [
+        {"text": "a", "score": 0},
+        {"text": "b", "score": -1},
+    ]
+
+
 def test_each_kind_of_request_has_its_own_search(decoder, monkeypatch):
     """Only that for n-best goes on until all hypotheses are final."""
     made = []
