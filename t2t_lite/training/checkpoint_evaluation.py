@@ -79,10 +79,13 @@ def score_checkpoints(
         each: see metrics/parts.py.
     """
     folders = [str(pathlib.Path(path).parent) for path in checkpoints]
-    problem = RunFolder.open(folders[0]).problem
+    runs = [RunFolder.open(folder) for folder in dict.fromkeys(folders)]
+    problem = runs[0].problem
     parts = parts_of(problem, split, metrics)
     for part in parts:
         check_metrics(part.metrics, part.problem.target_language)
+        for run in runs:  # a missing file is named before a model is built
+            part.problem.existing_filepaths(data_dir or run.flags["data_dir"], split)
     wanted = {part.label: part.metrics for part in parts}
     for name in without_split(problem, split):
         log.info("%s has no %s split and is left out", name, split)

@@ -40,3 +40,14 @@ def test_language_models_are_compared_on_the_same_texts(texts, fits, tmp_path, m
     else:
         with pytest.raises(UserError, match=r"the eval sets of .*a, .*b differ: name one"):
             compare()
+
+
+def test_missing_data_of_any_run_is_named_before_a_model_is_built(tmp_path, monkeypatch):
+    names = [run_of(tmp_path / name, ["ab"]) for name in ("a", "b")]
+    (missing,) = (tmp_path / "b").glob("*-dev-*")
+    missing.unlink()
+    monkeypatch.setattr(run_folder.RunFolder, "build_model", pytest.fail)
+    with pytest.raises(
+        UserError, match=f"{missing} is missing; .* name its folder with --data_dir"
+    ):
+        checkpoint_evaluation.score_checkpoints(names, devices.make_strategy(0), "eval")
