@@ -1,7 +1,9 @@
 """Words of a text, and how those of a translation align to those of its source."""
 
+import bisect
+import collections
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +17,11 @@ _UNIT = regex.compile(
     regex.V0,
 )
 _HIDDEN_TOKENS = frozenset(["<pad>", "<EOS>"])
-_MOST_COMPARED = 2**22  # characters of the text times those of its tokens
+# How a text is matched with its tokens where these differ.
+_ANCHOR = 3  # characters in a row that show where both go on
+_MOST_BYTES = 4  # of a character, each of which may be shown as one
+_ASIDE = 16  # characters that tokens may show for none of a text, such as "<UNK>"
+_MOST_COMPARED = 2**10  # characters of a part of the text times those of its tokens
 _COPY = 10.0  # by how much more a word aligns to an equal one
 _MOST_UNITS = 2048  # of a text; of more words, neighbours are taken together
 _SPREAD = 0.5  # of an alignment by position, in target words
@@ -78,9 +84,11 @@ def align_units(
     to_tokens = word_attention(target, target_units, target_tokens, attention)  # [U, S]
     found = word_attention(source, source_units, source_tokens, to_tokens.T).T  # [U, V]
     found = np.where(np.isfinite(found), found, 0.0)
-    words = np.array([source[start:end] for start, end in source_units])
+    places = collections.defaultdict(list)
+    for number, (start, end) in enumerate(source_units):
+        places[source[start:end]].append(number)
     for number, (start, end) in enumerate(target_units):
-        found[number, words == target[start:end]] *= _COPY
+        found[number, places.get(target[start:end], [])] *= _COPY
     total = found.sum(axis=1, keepdims=True)
     return np.where(total > 0, found / np.where(total > 0, total, 1.0), by_position)
 
@@ -99,7 +107,14 @@ def word_attention(
     Returns:
         [U, ...]; of a token in several words, each has its share.
     """
-    return _shares(text, units, tokens) @ attention.astype(np.float64)
+    owner = token_of_characters(text, tokens)
+    sizes = np.maximum(np.bincount([i for i in owner if i >= 0], minlength=len(tokens)), 1)
+    found = np.zeros([len(units), *attention.shape[1:]])
+    for row, (start, end) in zip(found, units, strict=True):
+        own, counts = np.unique([i for i in owner[start:end] if i >= 0], return_counts=True)
+        own = own.astype(int)
+        row += (counts / sizes[own]) @ attention[own].astype(np.float64)
+    return found
 
 
 def _by_position(targets: int, sources: int) -> np.ndarray:
@@ -112,49 +127,74 @@ def _by_position(targets: int, sources: int) -> np.ndarray:
     return nearness / nearness.sum(axis=1, keepdims=True)
 
 
-def _shares(text: str, units: Sequence[Unit], tokens: Sequence[str]) -> np.ndarray:
-    """Returns which share of each of N tokens' characters is in each of U words, [U, N]."""
-    owner = token_of_characters(text, tokens)
-    shares = np.zeros([len(units), len(tokens)])
-    for number, (start, end) in enumerate(units):
-        for token in owner[start:end]:
-            if token >= 0:
-                shares[number, token] += 1.0
-    return shares / np.maximum(shares.sum(axis=0), 1.0)
-
-
 def token_of_characters(text: str, tokens: Sequence[str]) -> list[int]:
     """Returns for each character of a text the token that it comes from; -1 for white space.
 
     Tokens, whatever vocabulary they are of, differ from the text in white space, and where a
     character is made of several: each is then shown as U+FFFD. What cannot be matched belongs to
-    the token of the character before it, and the first ones to the first token.
+    the token of the character before it, and the first ones to the first token; a long part is
+    spread over its tokens by position.
     """
-    letters: list[str] = []
-    owners: list[int] = []
-    for number, token in enumerate(tokens):
-        if token not in _HIDDEN_TOKENS:
-            visible = "".join(token.split())
-            letters += visible
-            owners += [number] * len(visible)
+    owners = [
+        number
+        for number, token in enumerate(tokens)
+        if token not in _HIDDEN_TOKENS
+        for _ in range(len("".join(token.split())))
+    ]
+    letters = "".join("".join(t.split()) for t in tokens if t not in _HIDDEN_TOKENS)
     places = [i for i, character in enumerate(text) if not character.isspace()]
-    wanted = [text[i] for i in places]
     found = [-1] * len(text)
-    if wanted == letters:
-        matched: Iterable[tuple[int, int]] = enumerate(range(len(places)))
-    elif len(wanted) * len(letters) > _MOST_COMPARED:
-        scale = len(letters) / max(len(places), 1)
-        matched = ((i, int(i * scale)) for i in range(len(places)) if letters)
-    else:
-        blocks = difflib.SequenceMatcher(None, wanted, letters, autojunk=False)
-        matched = (
-            (block.a + i, block.b + i)
-            for block in blocks.get_matching_blocks()
-            for i in range(block.size)
-        )
-    for i, letter in matched:
+    for i, letter in _matched("".join(text.split()), letters):
         found[places[i]] = owners[letter]
     last = owners[0] if owners else -1
     for place in places:
         last = found[place] = found[place] if found[place] >= 0 else last
     return found
+
+
+def _matched(text: str, letters: str) -> Iterator[tuple[int, int]]:
+    """Yields the places of equal characters of two nearly equal texts, in order.
+
+    Where they differ, the next ones that both have in a row are looked for: this takes n log n.
+    """
+    anchors: dict[str, list[int]] = collections.defaultdict(list)
+    i = j = 0
+    while i < len(text) and j < len(letters):
+        if text[i] == letters[j]:
+            yield i, j
+            i, j = i + 1, j + 1
+            continue
+        if not anchors:
+            for place in range(j, len(letters)):
+                anchors[letters[place : place + _ANCHOR]].append(place)
+        end, other_end = _next_anchor(text, i, anchors, j) or (len(text), len(letters))
+        for k, letter in _compared(text[i:end], letters[j:other_end]):
+            yield i + k, j + letter
+        i, j = end, other_end
+
+
+def _next_anchor(
+    text: str, start: int, anchors: dict[str, list[int]], least: int
+) -> tuple[int, int] | None:
+    """Returns where a text and its letters go on to be equal; None: nowhere.
+
+    Args:
+        text: the text.
+        start: where they begin to differ.
+        anchors: the places of all characters in a row among the letters.
+        least: where the letters begin to differ.
+    """
+    for i in range(start, len(text)):
+        places = anchors.get(text[i : i + _ANCHOR], [])
+        k = bisect.bisect_left(places, least)
+        if k < len(places) and places[k] - least <= _MOST_BYTES * (i - start) + _ASIDE:
+            return i, places[k]
+    return None
+
+
+def _compared(text: str, letters: str) -> Iterable[tuple[int, int]]:
+    """Returns the places of equal characters; by position, if there are many to compare."""
+    if len(text) * len(letters) > _MOST_COMPARED:
+        return ((i, i * len(letters) // len(text)) for i in range(len(text)))
+    blocks = difflib.SequenceMatcher(None, text, letters, autojunk=False).get_matching_blocks()
+    return ((block.a + i, block.b + i) for block in blocks for i in range(block.size))

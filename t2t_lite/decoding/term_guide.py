@@ -16,12 +16,14 @@ from t2t_lite.search.decode_hparams import SOFT_TERMS, DecodeHParams
 from t2t_lite.search.term_search import TermSearch
 from t2t_lite.terms.spelling import Speller
 from t2t_lite.terms.term_automaton import TermTables, batched, kinds, term_tables
-from t2t_lite.terms.term_list import Wanted, uses
-from t2t_lite.text.languages import ANY, speaking
+from t2t_lite.terms.term_list import MOST_FORBIDDEN, Wanted, uses
 from t2t_lite.text.text_encoder import EOS_ID, TextEncoder
 
 # The smallest beam of a search with terms, and the largest that it grows to with their number.
 _LEAST_BEAM, _LARGEST_BEAM = 4, 64
+
+# From this search on, all forbidden words are minded, if they are few.
+_SEARCH_WITH_ALL = 3
 
 # Runs a search on some sources, with their limits and what the search needs of each.
 RunSearch = Callable[
@@ -49,11 +51,9 @@ class TermGuide:
         self._encoder = encoders["targets"]
         self._hparams = hparams
         self._run = run
-        self._speller = functools.cache(
-            lambda languages: Speller(speaking(encoders, languages)["targets"])
-        )
+        self._speller = Speller(self._encoder)
         self._search = functools.cache(
-            lambda beam_size: make_search(kinds(self._speller(ANY).borders), beam_size)
+            lambda beam_size: make_search(kinds(self._speller.borders), beam_size)
         )
 
     def guided(
@@ -61,8 +61,9 @@ class TermGuide:
     ) -> list[list[Target]]:
         """Returns hypotheses of each source that meet its terms, as far as they can be met.
 
-        A search minds the forbidden words that earlier outputs of its source had, rather than all:
-        there may be many.
+        A search minds the forbidden words that earlier outputs of its source had, rather than all,
+        of which there may be many. Where these have new ones again, the next search minds all, so
+        that there are few searches; of a very long list, again those that outputs had.
 
         Args:
             sources: those without terms keep their hypotheses.
@@ -72,10 +73,14 @@ class TermGuide:
         found = list(found)
         forbidden: dict[int, set[str]] = {i: set() for i, s in enumerate(sources) if s.terms}
         pending = [i for i in forbidden if self._missing(sources[i], found[i])]
+        number = 0
         while True:
+            number += 1
             for i, known in forbidden.items():
                 if new := self._forbidden_in(sources[i], found[i]) - known:
                     known |= new
+                    if number >= _SEARCH_WITH_ALL:
+                        known |= self._all_forbidden(sources[i])
                     pending.append(i)
             tables = {i: self._tables(sources[i], forbidden[i]) for i in sorted({*pending})}
             tables = {i: own for i, own in tables.items() if not own.is_empty}
@@ -118,8 +123,7 @@ class TermGuide:
         return min(1 << (least - 1).bit_length(), max(_LARGEST_BEAM, 2 * self._hparams.beam_size))
 
     def _tables(self, source: Source, forbidden: set[str]) -> TermTables:
-        speller = self._speller(source.languages)
-        return term_tables(self._wanted(source), sorted(forbidden), speller)
+        return term_tables(self._wanted(source), sorted(forbidden), self._speller)
 
     def _wanted(self, source: Source) -> list[Wanted]:
         """Returns what the search minds: nothing that the source only suggests."""
@@ -144,6 +148,12 @@ class TermGuide:
         return {
             word for target in shown for word in source.terms.found_forbidden(self._text(target))
         }
+
+    def _all_forbidden(self, source: Source) -> set[str]:
+        """Returns all forbidden words; none if they are too many for a search."""
+        assert source.terms is not None
+        size = sum(map(len, source.terms.forbidden))
+        return {*source.terms.spellings} if size <= MOST_FORBIDDEN else set()
 
     def _shown(self, targets: Sequence[Target]) -> Sequence[Target]:
         return targets if self._hparams.return_beams else targets[:1]

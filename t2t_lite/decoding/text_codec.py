@@ -13,7 +13,7 @@ from t2t_lite.decoding.suggestions import SuggestingText
 from t2t_lite.errors import DataError, UsageError
 from t2t_lite.markup.segment import parse
 from t2t_lite.search.decode_hparams import LONGEST
-from t2t_lite.terms.term_list import TermList
+from t2t_lite.terms.term_list import MOST_WANTED, TermList
 from t2t_lite.text.languages import ANY, Languages, speaking
 from t2t_lite.text.text_encoder import EOS_ID, RESERVED_TOKENS, TextEncoder, TokenTextEncoder
 
@@ -82,7 +82,8 @@ class TextCodec:
 
         Raises:
             DataError: a line has a token that is not in the vocabulary, or the model needs a
-                language; a line names one, though there is a pivot.
+                language; a line names one, though there is a pivot; a line asks for more terms than
+                a search can mind.
             UsageError: the model does not know a language, the pivot is one of the two, or the
                 problem translates nothing.
         """
@@ -114,6 +115,7 @@ class TextCodec:
             text = self._problem.source(line if segment is None else segment.text)
             # By way of a pivot, the terms are those of the second step.
             suggested = None if pivot else terms
+            _require_few_terms(text, suggested, f"{name} {number}")
             ids = self._source_ids(text, f"{name} {number}", languages, suggested)
             # All pieces of a line have the language that it names at its start.
             named = self._encoders["inputs"].named_language(text)
@@ -308,6 +310,15 @@ def _encode(encoder: TextEncoder, text: str, place: str) -> list[int]:
         return encoder.encode(text)
     except DataError as error:
         raise DataError(f"{place}: {error}") from error
+
+
+def _require_few_terms(text: str, terms: TermList | None, place: str) -> None:
+    size = terms.size(text) if terms else 0
+    if size > MOST_WANTED:
+        raise DataError(
+            f"{place}: the forms of its terms have {size} characters: at most {MOST_WANTED} are "
+            "allowed; split the text, or list fewer forms"
+        )
 
 
 def _token_texts(encoder: TextEncoder, ids: Sequence[int]) -> list[str]:

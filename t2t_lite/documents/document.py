@@ -13,7 +13,6 @@ _TO_LINE = str.maketrans(_HIDDEN)
 _FROM_LINE = str.maketrans({hidden: shown for shown, hidden in _HIDDEN.items()})
 
 _SPACE = re.compile(r"[ \t\n\r\f]+")  # what browsers show as one space; not U+00A0
-_PADDED = re.compile(r"(\s*)(.*?)(\s*)", re.DOTALL)
 
 
 class Document(Protocol):
@@ -73,6 +72,6 @@ def collapsed(token: Token) -> str:
 
 def padded(text: str) -> tuple[str, str, str]:
     """Returns the white space before a text, the text, and the white space after it."""
-    match = _PADDED.fullmatch(text)
-    assert match is not None
-    return match[1], match[2], match[3]
+    core = text.strip()
+    start = text.index(core) if core else len(text)
+    return text[:start], core, text[start + len(core) :]

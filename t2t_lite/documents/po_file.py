@@ -1,5 +1,6 @@
 """Gettext's .po files: messages without a translation get one, with their plural forms."""
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -53,10 +54,9 @@ class PoFile:
 
     def translated(self, outputs: Sequence[str]) -> bytes:
         """Returns the file with the translations of its segments."""
-        left, texts = list(outputs), {}
+        left, texts = iter(outputs), {}
         for text, parts in self._parts:
-            count = len(parts.segments)
-            texts[text], left = parts.joined(left[:count]), left[count:]
+            texts[text] = parts.joined([*itertools.islice(left, len(parts.segments))])
         for entry in self._entries():
             if not entry.msgid_plural:
                 entry.msgstr = texts[entry.msgid]

@@ -37,11 +37,12 @@ def _with_atoms(segment: Segment, marks: Container[str]) -> Segment:
 def _clean(segment: Segment, target: str) -> str:
     """Returns a target without marks that its source lacks, and with one of each other."""
     own = {mark for mark, _ in segment.marked}
+    known = {*_MARKS.findall(segment.text)}
     seen: set[str] = set()
     parts = _MARKS.split(target)  # every other one is a mark
     for i in range(1, len(parts), 2):
         mark = parts[i]
-        if mark not in segment.text or (mark in own and mark in seen):
+        if mark not in known or (mark in own and mark in seen):
             parts[i] = ""
             parts[i - 1] = parts[i - 1].removesuffix(" ")
         seen.add(mark)

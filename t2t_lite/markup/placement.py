@@ -5,6 +5,7 @@ the span of the element around it and outside those of its siblings: so tags nev
 is there once. Atoms go to the gap between words whose neighbours align to their own.
 """
 
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -114,30 +115,36 @@ def _split_copies(
     alignment: np.ndarray,
 ) -> tuple[list[Unit], np.ndarray]:
     """Cuts target words where a tag cuts the equal source word, such as H<sub>2</sub>O."""
+    if not alignment.size:
+        return list(target_units), alignment
+    words = _whole_words(source_units)
+    cut = {(first, last): source[start:end] for first, last, start, end in words if first < last}
     units: list[Unit] = []
     rows: list[np.ndarray] = []
-    for unit, row in zip(target_units, alignment, strict=True):
-        first, last = _whole_word(source_units, int(np.argmax(row))) if row.size else (0, 0)
-        word = source[source_units[first].start : source_units[last].end] if row.size else ""
-        if first == last or word != target[unit.start : unit.end]:
+    for unit, row, best in zip(target_units, alignment, alignment.argmax(axis=1), strict=True):
+        first, last, start, _ = words[best]
+        if cut.get((first, last)) != target[unit.start : unit.end]:
             units.append(unit)
             rows.append(row)
             continue
-        shift = unit.start - source_units[first].start
+        shift = unit.start - start
         for i in range(first, last + 1):
             units.append(Unit(source_units[i].start + shift, source_units[i].end + shift))
             rows.append(np.eye(1, row.size, i)[0])
-    return units, np.array(rows).reshape(len(units), len(source_units))
+    return units, np.array(rows)
 
 
-def _whole_word(units: Sequence[Unit], i: int) -> tuple[int, int]:
-    """Returns the first and the last of the parts of the word to which a part belongs."""
-    first = last = i
-    while first and units[first - 1].end == units[first].start:
-        first -= 1
-    while last + 1 < len(units) and units[last].end == units[last + 1].start:
-        last += 1
-    return first, last
+def _whole_words(units: Sequence[Unit]) -> list[tuple[int, int, int, int]]:
+    """Returns for each part of a word the first and the last part, and where these begin and end.
+
+    The places are those of units, and of characters.
+    """
+    starts = [i for i, unit in enumerate(units) if not i or units[i - 1].end < unit.start]
+    words = []
+    for first, following in itertools.pairwise([*starts, len(units)]):
+        word = first, following - 1, units[first].start, units[following - 1].end
+        words += [word] * (following - first)
+    return words
 
 
 def _sharpened(alignment: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@ import dataclasses
 import html
 from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import regex
 
@@ -102,28 +103,28 @@ def is_translated(token: Token) -> bool:
     return token.name not in _UNTRANSLATED and not _TRANSLATE_NO.search(token.raw)
 
 
-class _Open:
+class _Open(NamedTuple):
     """An element whose end tag has not come.
 
-    Args:
+    Attributes:
         token: its start tag.
         at: the offset of that in the source.
-        start: the offset of what follows in the text.
+        atom: its place among the nodes, where its start tag is an atom, for lack of an end tag.
+        text: how many parts the text before it has.
+        start: where these end, in characters.
         space_before: whether white space precedes it.
         marked: how many pieces before it could have marks.
+        pending: how many atoms there were since the last text.
     """
 
-    def __init__(self, token: Token, at: int, start: int, space_before: bool, marked: int) -> None:
-        self.token = token
-        self.at = at
-        self.start = start
-        self.space_before = space_before
-        self.marked = marked
-        self.children: list[Node] = []
-
-    @property
-    def is_translated(self) -> bool:
-        return is_translated(self.token)
+    token: Token
+    at: int
+    atom: int
+    text: int
+    start: int
+    space_before: bool
+    marked: int
+    pending: int
 
 
 class _Parser:
@@ -135,8 +136,10 @@ class _Parser:
         self._marks = marks
         self._marked: list[tuple[str, str]] = []
         self._at = 0  # in the source
-        self._text = ""
-        self._root: list[Node] = []
+        self._text: list[str] = []  # its parts
+        self._size = 0  # of these, in characters
+        self._words: list[int] = []  # where those with a word begin
+        self._nodes: list[Node] = []  # what is in an open element comes after its start tag
         self._open: list[_Open] = []
         self._names: Counter[str] = Counter()  # of the open elements
         self._took_out = False  # whether visible atoms stand between the text and what comes next
@@ -148,9 +151,7 @@ class _Parser:
             case TokenKind.TEXT | TokenKind.ENTITY:
                 self._add_text(token.text)
             case TokenKind.OPEN:
-                place = len(self._text), self._after_space, len(self._marked)
-                self._open.append(_Open(token, self._at, *place))
-                self._names[token.name] += 1
+                self._begin(token)
             case TokenKind.CLOSE:
                 self._close(token)
             case TokenKind.PROTECTED if not token.raw.startswith("&"):  # no entity, maybe unseen
@@ -161,20 +162,15 @@ class _Parser:
         self._at += len(token.raw)
 
     def finish(self) -> Segment:
-        while self._open:
-            self._abandon()
-        _note_spaces(self._root, self._text)
-        return Segment(self._source, self._kind, self._text, self._root, self._marked)
-
-    @property
-    def _children(self) -> list[Node]:
-        return self._open[-1].children if self._open else self._root
+        text = "".join(self._text)
+        _note_spaces(self._nodes, text)
+        return Segment(self._source, self._kind, text, self._nodes, self._marked)
 
     def _add_text(self, text: str) -> None:
         for node in self._pending[-1:]:
             node.space_after = text[0].isspace()
         self._after_space = text[-1].isspace()
-        before = self._text[-1:]
+        before = self._text[-1][-1] if self._text else ""
         if before.isspace() and text[0] == " ":  # leave no two spaces
             text = text[1:]
         elif self._took_out and before and _joins(before, text[0]):
@@ -183,7 +179,10 @@ class _Parser:
                 node.is_glued = True
         self._pending = []
         if text:
-            self._text += text
+            if _WORD.search(text):
+                self._words.append(self._size)
+            self._text.append(text)
+            self._size += len(text)
             self._took_out = False
 
     def _add_piece(self, at: int, size: int, space_before: bool) -> None:
@@ -199,43 +198,59 @@ class _Parser:
 
     def _add_atom(self, at: int, size: int, space_before: bool) -> None:
         """Adds a piece of the source."""
-        place = len(self._text)
-        raw = self._source[at : at + size]
-        node = Node(raw, "", place, place, is_atom=True, space_before=space_before)
-        self._children.append(node)
+        node = self._atom(self._source[at : at + size], space_before)
         self._pending.append(node)
         self._after_space = False
+
+    def _atom(self, raw: str, space_before: bool) -> Node:
+        node = Node(raw, "", self._size, self._size, is_atom=True, space_before=space_before)
+        self._nodes.append(node)
+        return node
+
+    def _begin(self, token: Token) -> None:
+        sizes = len(self._nodes), len(self._text), self._size
+        others = len(self._marked), len(self._pending)
+        self._open.append(_Open(token, self._at, *sizes, self._after_space, *others))
+        self._names[token.name] += 1
+        self._atom(token.raw, self._after_space)  # until its end tag comes
 
     def _close(self, token: Token) -> None:
         if not self._names[token.name]:
             self._add_atom(self._at, len(token.raw), self._after_space)
             return
-        while self._open[-1].token.name != token.name:
-            self._abandon()
         element = self._pop()
-        start = element.start
-        is_element = element.is_translated and len(self._open) < _DEEPEST
-        if is_element and _WORD.search(self._text, start):
+        while element.token.name != token.name:
+            element = self._pop()
+        children = self._nodes[element.atom + 1 :]
+        del self._nodes[element.atom :]
+        is_kept = is_translated(element.token)
+        has_word = bool(self._words) and self._words[-1] >= element.start
+        if is_kept and len(self._open) < _DEEPEST and has_word:
             tags = (element.token.raw, token.raw)
-            self._children.append(Node(*tags, start, len(self._text), element.children))
+            self._nodes.append(Node(*tags, element.start, self._size, children))
         else:
-            self._text = self._text[:start]
-            has_pieces = len(self._marked) > element.marked
-            del self._marked[element.marked :]
-            size = self._at + len(token.raw) - element.at
-            if (has_pieces or not element.is_translated) and token.name not in _CODES:
-                self._add_piece(element.at, size, element.space_before)
-            else:
-                self._took_out = True
-                self._add_atom(element.at, size, element.space_before)
+            self._take_out(element, len(token.raw), is_kept)
 
-    def _abandon(self) -> None:
-        """Makes an atom of a start tag without an end tag; what follows it leaves the element."""
-        element = self._pop()
-        node = Node(element.token.raw, "", element.start, element.start, is_atom=True)
-        node.space_before = element.space_before
-        self._children.append(node)
-        self._children.extend(element.children)
+    def _take_out(self, element: _Open, closing: int, is_kept: bool) -> None:
+        """Adds an element as a piece of the source; its text goes.
+
+        Args:
+            element: the element.
+            closing: characters of its end tag.
+            is_kept: whether it would be translated, if there were words in it.
+        """
+        del self._text[element.text :], self._pending[element.pending :]
+        self._size = element.start
+        while self._words and self._words[-1] >= element.start:
+            self._words.pop()
+        has_pieces = len(self._marked) > element.marked
+        del self._marked[element.marked :]
+        size = self._at + closing - element.at
+        if (has_pieces or not is_kept) and element.token.name not in _CODES:
+            self._add_piece(element.at, size, element.space_before)
+        else:
+            self._took_out = True
+            self._add_atom(element.at, size, element.space_before)
 
     def _pop(self) -> _Open:
         element = self._open.pop()
@@ -253,7 +268,7 @@ def _note_spaces(nodes: list[Node], text: str) -> None:
     for node in nodes:
         if not node.is_atom:
             edges = {child.start for child in node.children if child.is_atom}
-            inside = text[node.start : node.end]
-            node.space_before = inside[:1].isspace() and node.start not in edges
-            node.space_after = inside[-1:].isspace() and node.end not in edges
+            first, last = text[node.start : node.start + 1], text[node.end - 1 : node.end]
+            node.space_before = first.isspace() and node.start not in edges
+            node.space_after = last.isspace() and node.end not in edges
             _note_spaces(node.children, text)

@@ -6,7 +6,7 @@ drops such as `</>`, and what it makes of malformed tags differs between release
 
 import enum
 import html
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import regex
@@ -69,15 +69,29 @@ _PROTECTED = rf"""
     (?:\u200D\p{{Extended_Pictographic}}[\p{{EMod}}\uFE0E\uFE0F]*)*
 """
 _ATTRIBUTES = r"""(?:[^<>"']++|"[^"]*+"|'[^']*+')*+"""
+# What ends with a string of its own, and these. They are looked for once: where many begin and none
+# ends, to look from each would take the square of n.
+_ENDS = {
+    "<!--": regex.compile("-->"),
+    "<![CDATA[": regex.compile("]]>"),
+    "<?": regex.compile(r"\?>"),
+    "script": regex.compile(r"</script\s*+>"),  # its text has no tags
+    "style": regex.compile(r"</style\s*+>"),
+}
+_OPENED = r"<!-- | <!\[CDATA\[ | <\?"
+_RAW_TEXT = r"| <(?P<raw>script|style)(?=[\s>/])[^<>]*+>"
+# An opening may have no end, and is a tag then, or no markup at all.
 _TAGS = rf"""
-    (?P<hidden><!--.*?--> | <!\[CDATA\[.*?\]\]> | <\?.*?\?> | <[!?][^<>]*+> | </> {{raw}})
-  | <(?P<close>/)?(?P<name>[A-Za-z_][^\s/<>"']*+)(?:{_ATTRIBUTES}|[^<>]*+)>
+    (?:(?=(?P<opened>{_OPENED} {{raw}}))|)
+    (?:
+        (?P<hidden><[!?][^<>]*+> | </>)
+      | <(?P<close>/)?(?P<name>[A-Za-z_][^\s/<>"']*+)(?:{_ATTRIBUTES}|[^<>]*+)>
+      | (?P<none><)
+    )
   | (?P<entity>&(?:
       \#[0-9]{{{{1,7}}}} | \#[xX][0-9a-fA-F]{{{{1,6}}}} | [A-Za-z][A-Za-z0-9]{{{{0,31}}}}
     );)
 """
-# The text of these elements has no tags.
-_RAW_TEXT = r"| <(?P<raw>script|style)(?=[\s>/])[^<>]*+>.*?</(?P=raw)\s*>"
 
 _FLAGS = regex.VERBOSE | regex.DOTALL | regex.V0
 _PLACEHOLDER = rf"(?P<protected>{_PROTECTED})"
@@ -99,21 +113,41 @@ def tokens_of(segment: str, kind: str) -> Iterator[Token]:
         kind: one of `kinds.KINDS`.
     """
     end = 0
-    for match in _PATTERNS[kind].finditer(segment):
-        if match.start() > end:
-            text = segment[end : match.start()]
+    for start, place, groups in _found(segment, kind):
+        if start > end:
+            text = segment[end:start]
             yield Token(TokenKind.TEXT, text, text=text)
-        yield _token(match.groupdict(), match[0], kind == XML)
-        end = match.end()
+        yield _token(groups, segment[start:place], kind == XML)
+        end = place
     if end < len(segment):
         yield Token(TokenKind.TEXT, segment[end:], text=segment[end:])
 
 
-def _token(groups: dict[str, str | None], raw: str, is_xml: bool) -> Token:
+def _found(segment: str, kind: str) -> Iterator[tuple[int, int, Mapping[str, str | None]]]:
+    """Yields where all tokens but text start and end, and the groups of what they are."""
+    ends: dict[str, regex.Match[str] | None] = {}  # the next end of what is opened, by its kind
+    place = 0
+    while match := _PATTERNS[kind].search(segment, place):
+        groups = match.groupdict()
+        start, place = match.span()
+        if opened := groups.get("opened"):
+            begins = start + len(opened)
+            name = groups.get("raw") or opened
+            if name not in ends or ((known := ends[name]) and known.start() < begins):
+                ends[name] = _ENDS[name].search(segment, begins)
+            if closing := ends[name]:
+                place = closing.end()
+                yield start, place, {"hidden": segment[start:place]}
+                continue
+        if groups.get("none") is None:
+            yield start, place, groups
+
+
+def _token(groups: Mapping[str, str | None], raw: str, is_xml: bool) -> Token:
+    if groups.get("hidden") is not None:
+        return Token(TokenKind.HIDDEN, raw)
     if groups["protected"] is not None:
         return Token(TokenKind.PROTECTED, raw)
-    if groups["hidden"] is not None:
-        return Token(TokenKind.HIDDEN, raw)
     if groups["entity"] is not None:
         return _entity(raw, is_xml)
     name = groups["name"] or ""

@@ -65,7 +65,7 @@ class TermSearch(BeamSearch):
     """
 
     _extra_signature = tuple(
-        tf.TensorSpec([None] * rank, tf.int32) for rank in (2, 3, 4, 3, 3, 2, 2)
+        tf.TensorSpec([None] * rank, tf.int32) for rank in (2, 2, 3, 2, 3, 2, 3, 2, 2)
     )
 
     def __init__(
@@ -140,8 +140,7 @@ class TermSearch(BeamSearch):
     ) -> tf.Tensor:
         """Returns the log-probabilities of EOS and the ids in spellings: [B, K, U - 4]."""
         ids = tf.tile(terms.ids[:, None, KINDS:], [1, self._beam_size, 1])
-        forbidden = reorder(terms.is_forbidden, nodes)[..., KINDS:]
-        excluded = (forbidden > 0) | (ids == PAD_ID)
+        excluded = _completes_forbidden(terms, nodes)[..., KINDS:] | (ids == PAD_ID)
         return tf.where(excluded, 2 * DEAD, tf.gather(log_probs, ids, batch_dims=2))
 
     def _candidates_after(
@@ -158,8 +157,8 @@ class TermSearch(BeamSearch):
         size = log_probs.shape[-1] or tf.shape(log_probs)[-1]
         kinds = tf.constant(self._kinds)[:size]
         kinds = tf.pad(kinds, [[0, size - tf.shape(kinds)[0]]], constant_values=_UNKNOWN_KIND)
-        by_kind = reorder(terms.is_forbidden, old.alive_nodes)[..., :KINDS]  # [B, K, 4]
-        excluded = (tf.gather(by_kind, kinds, axis=2) > 0) | _in_spellings(terms.ids, size)
+        by_kind = _completes_forbidden(terms, old.alive_nodes)[..., :KINDS]  # [B, K, 4]
+        excluded = tf.gather(by_kind, kinds, axis=2) | _in_spellings(terms.ids, size)
         likeliest = min(2 * self._beam_size, log_probs.shape[-1] or 2 * self._beam_size)
         best, tokens = top_k(tf.where(excluded, 2 * DEAD, log_probs), likeliest)  # [B, K, P]
 
@@ -168,8 +167,10 @@ class TermSearch(BeamSearch):
         columns = tf.zeros_like(others) + tf.range(tf.shape(others)[2]) + KINDS + 1
         columns = tf.concat([tf.gather(kinds, tokens), columns], axis=2)  # [B, K, P + U - 5]
         nodes = tf.gather(reorder(terms.following, old.alive_nodes), columns, batch_dims=2)
-        completes = tf.gather(reorder(terms.completes, old.alive_nodes), columns, batch_dims=2)
-        met = tf.minimum(old.alive_met[:, :, None] + completes, terms.needed[:, None, None])
+        is_border = tf.gather(_borders_after(terms, old.alive_nodes), columns, batch_dims=2)
+        completes = reorder(terms.completes, old.alive_nodes)  # [B, K, C]
+        met = old.alive_met[:, :, None] + is_border[..., None] * completes[:, :, None]
+        met = tf.minimum(met, terms.needed[:, None, None])
         tokens = tf.concat([tokens, others], axis=2)
         log_probs = tf.concat([best, own[..., 1:]], axis=2)
         each = tf.shape(tokens)[2]
@@ -220,7 +221,7 @@ class TermSearch(BeamSearch):
             sentences: with their automata.
         """
         terms = TermTables(*sentences.extra)
-        completes = reorder(terms.completes[:, :, KINDS], old.alive_nodes)  # [B, K, C]
+        completes = reorder(terms.completes, old.alive_nodes)  # [B, K, C], as EOS begins a word
         is_met = tf.reduce_all(old.alive_met + completes >= terms.needed[:, None], axis=2)
         here = tf.range(tf.shape(old.alive_ids)[2]) == step  # [L]
         ids = tf.where(here, EOS_ID, old.alive_ids)
@@ -234,6 +235,17 @@ class TermSearch(BeamSearch):
             tf.concat([old.finished_ids, ids], axis=1),
         )
         return ids, scores
+
+
+def _borders_after(terms: TermTables, nodes: tf.Tensor) -> tf.Tensor:
+    """Returns whether a word may end after nodes [B, K], before each column: 0 or 1, [B, K, U]."""
+    return tf.maximum(terms.begins[:, None], reorder(terms.ends, nodes)[..., None])
+
+
+def _completes_forbidden(terms: TermTables, nodes: tf.Tensor) -> tf.Tensor:
+    """Returns whether each column would complete a forbidden word after nodes: [B, K, U]."""
+    forbidden = reorder(terms.is_forbidden, nodes)[..., None]
+    return forbidden * _borders_after(terms, nodes) > 0
 
 
 def _banks(found: _Candidates, terms: TermTables) -> tf.Tensor:

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 
 from t2t_lite.errors import UsageError, did_you_mean, quoted
 from t2t_lite.serving.config import ServerConfig
-from t2t_lite.terms.term_list import TermList
+from t2t_lite.terms.term_list import MOST_FORBIDDEN, TermList, TooLongError
 from t2t_lite.text.languages import ANY, Languages
 
 _FIELDS = (
@@ -92,6 +92,8 @@ def parse(body: bytes, limits: ServerConfig) -> TranslationRequest:
 def _terms(fields: dict[str, Any], limits: ServerConfig) -> TermList:
     try:
         terms = TermList.of(fields.get("terms"), fields.get("forbid"))
+    except TooLongError as error:
+        raise HTTPException(413, str(error)) from None
     except UsageError as error:
         raise HTTPException(422, str(error)) from None
     listed = [*terms.forms, *itertools.chain(*terms.forms.values()), *terms.forbidden]
@@ -100,6 +102,9 @@ def _terms(fields: dict[str, Any], limits: ServerConfig) -> TermList:
         raise HTTPException(413, f"{len(listed)} terms, forms and forbidden words: {message}")
     for text in listed:
         _check(text, "a term or word", limits.max_text_length)
+    if (size := sum(map(len, terms.forbidden))) > MOST_FORBIDDEN:
+        message = f"at most {MOST_FORBIDDEN} are allowed"
+        raise HTTPException(413, f"the forbidden words have {size} characters: {message}")
     return terms
 
 

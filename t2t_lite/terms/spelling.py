@@ -15,6 +15,10 @@ from t2t_lite.text.text_encoder import EOS_ID, RESERVED_TOKENS, TextEncoder
 _BEFORE = ("", "(", '"', "-")
 _AFTER = ("", ".")
 
+_KEPT = 1024  # texts whose spellings are kept
+
+_MOST_BYTES = 4  # of a character, each of which may be an id that is shown as one
+
 # Of so many ids with one letter, two show how ids join.
 _LETTERS = 50
 
@@ -38,7 +42,7 @@ class Speller:
 
     def __init__(self, encoder: TextEncoder) -> None:
         self._encoder = encoder
-        self.spellings = functools.cache(self._spellings)
+        self.spellings = functools.lru_cache(_KEPT)(self._spellings)
 
     @property
     def vocab_size(self) -> int:
@@ -56,14 +60,29 @@ class Speller:
 
     def _between(self, before: str, text: str, after: str) -> tuple[int, ...]:
         """Returns the ids of a text between others; () if its borders are within an id."""
-        encoder = self._encoder
-        ids = encoder.encode(before + text + after)[len(encoder.start_ids()) :]
-        ends: dict[str, int] = {}  # the first place for each text decoded so far
-        for end in range(len(ids) + 1):
-            ends.setdefault(encoder.decode(ids[:end]).strip(), end)
-        if not {before, before + text} <= ends.keys() or encoder.oov_id in ids:
-            return ()
-        return tuple(ids[ends[before] : ends[before + text]])
+        ids = self._encoder.encode_text(before + text + after)
+        # Both are looked for from their sides: to decode from each place takes the square of n.
+        start = self._place(ids, before, range(len(ids) + 1))
+        end = self._place(ids, before + text, range(len(ids), -1, -1))
+        is_spelled = start is not None and end is not None and self._encoder.oov_id not in ids
+        return tuple(ids[start:end]) if is_spelled else ()
+
+    def _place(self, ids: Sequence[int], text: str, places: range) -> int | None:
+        """Returns the first place before which ids are a text, among neighbours; None: none is.
+
+        Args:
+            ids: the ids.
+            text: the text.
+            places: those to try, from one that is nearly the text's.
+        """
+        found = []
+        for place in places:
+            decoded = self._encoder.decode(ids[:place]).strip()
+            if decoded == text:
+                found.append(place)
+            elif found or (len(decoded) - len(text)) * places.step > _MOST_BYTES:
+                break
+        return min(found, default=None)
 
     @functools.cached_property
     def borders(self) -> IdBorders:

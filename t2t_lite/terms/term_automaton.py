@@ -5,7 +5,8 @@ finds all spellings, wherever they begin. Here spellings count between the borde
 id is read as a column: that of its kind, or its own if it belongs to a spelling.
 """
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ _BEGINS, _ENDS = (False, True, False, True), (False, False, True, True)
 
 # The nodes before any spelling begins: where one may, and within a word.
 _AT_BORDER, _IN_WORD = 0, 1
+_FIRST = 2  # the first node after these
 
 _NO_TERM = -1
 
@@ -28,12 +30,18 @@ _Spelling = tuple[tuple[int, ...], int]
 
 
 class TermTables(NamedTuple):
-    """The automaton of a sentence, for C terms; or those of a batch, with another dimension B."""
+    """The automaton of a sentence, for C terms; or those of a batch, with another dimension B.
+
+    A node completes what ends there if the column after it is at a border: if one of `ends` of the
+    node and `begins` of the column is 1.
+    """
 
     ids: np.ndarray  # [U], that of each column: EOS, then those in spellings; 0: the four kinds
+    begins: np.ndarray  # [U], whether the column begins a word: 0 or 1
     following: np.ndarray  # [N, U], the next node for each column
-    completes: np.ndarray  # [N, U, C], which terms it completes: 0 or 1
-    is_forbidden: np.ndarray  # [N, U], whether it completes a forbidden word: 0 or 1
+    ends: np.ndarray  # [N], whether a word may end at the node: 0 or 1
+    completes: np.ndarray  # [N, C], which terms end there: 0 or 1
+    is_forbidden: np.ndarray  # [N], whether a forbidden word ends there: 0 or 1
     left: np.ndarray  # [N, C], how many ids of a spelling of the term are left
     needed: np.ndarray  # [C], how many times the term must appear
     cost: np.ndarray  # [C], ids of its shortest spelling
@@ -76,7 +84,7 @@ def term_tables(wanted: Iterable[Wanted], forbidden: Iterable[str], speller: Spe
     spellings += [(ids, _NO_TERM) for word in forbidden for ids in speller.spellings(word)]
     counts = np.array([needed[forms] for forms in terms], np.int32)
     cost = np.array([min(map(len, spelled[forms])) for forms in terms], np.int32)
-    return _Automaton(spellings, speller.borders, cost).tables(counts)
+    return _tables(spellings, speller.borders, counts, cost)
 
 
 def batched(tables: Sequence[TermTables]) -> TermTables:
@@ -92,78 +100,88 @@ def batched(tables: Sequence[TermTables]) -> TermTables:
     return TermTables(*map(stacked, zip(*tables, strict=True)))
 
 
-class _Automaton:
-    """Nodes are beginnings of spellings; the first two, before any spelling, are the empty one."""
+def _tables(
+    spellings: Sequence[_Spelling], borders: IdBorders, needed: np.ndarray, cost: np.ndarray
+) -> TermTables:
+    """Returns the automaton of spellings.
 
-    def __init__(
-        self, spellings: Sequence[_Spelling], borders: IdBorders, cost: np.ndarray
-    ) -> None:
-        self._spellings = spellings
-        self._borders = borders
-        self._cost = cost
-        paths = {ids[:end] for ids, _ in spellings for end in range(1, len(ids) + 1)}
-        self._paths = [(), (), *sorted(paths, key=lambda path: (len(path), path))]
-        self._nodes = {path: node for node, path in enumerate(self._paths) if path}
+    From a node, an id leads to the longer beginning; where there is none, it leads where it leads
+    from the longest node that the beginning ends with, its `shorter` one. Nodes are taken by
+    length, so that those of the shorter ones are known.
+    """
+    own = sorted({i for ids, _ in spellings for i in ids} - {EOS_ID})
+    columns = np.array([*[PAD_ID] * KINDS, EOS_ID, *own], np.int32)
+    begins = np.array([*_BEGINS, *borders.begins[columns[KINDS:]]])
+    ends = np.array([*_ENDS, *borders.ends[columns[KINDS:]]])
+    before, column, paths = _nodes(spellings, {int(i): u for u, i in enumerate(columns)})
 
-    def tables(self, needed: np.ndarray) -> TermTables:
-        """Returns the tables."""
-        own = [EOS_ID, *sorted({i for path in self._paths for i in path} - {EOS_ID})]
-        begins = [*_BEGINS, *self._borders.begins[own]]
-        ends = [*_ENDS, *self._borders.ends[own]]
-        columns = [*[PAD_ID] * KINDS, *own]
-        shape = len(self._paths), len(columns)
-        following = np.zeros(shape, np.int32)
-        completes = np.zeros([*shape, len(needed)], np.int32)
-        is_forbidden = np.zeros(shape, np.int32)
-        left = np.tile(self._cost, [shape[0], 1])
-        for node, path in enumerate(self._paths):
-            reading = self._reading(path)
-            for term, more in reading:
-                if term != _NO_TERM:
-                    left[node, term] = min(left[node, term], more)
-            complete = {term for term, more in reading if not more}
-            for column, id_ in enumerate(columns):
-                is_border = begins[column] or self._ends(node)
-                following[node, column] = self._next(path, id_, is_border, ends[column])
-                if is_border:
-                    completes[node, column, [*complete - {_NO_TERM}]] = 1
-                    is_forbidden[node, column] = _NO_TERM in complete
-        tables = (np.array(columns, np.int32), following, completes, is_forbidden, left)
-        return TermTables(*tables, needed, self._cost)
+    size = len(before)
+    completes = np.zeros([size, len(needed)], bool)
+    is_forbidden = np.zeros(size, bool)
+    left = np.tile(cost, [size, 1])
+    for (ids, term), path in zip(spellings, paths, strict=True):
+        if term == _NO_TERM:
+            is_forbidden[path[-1]] = True
+        else:
+            completes[path[-1], term] = True
+            left[path, term] = np.minimum(left[path, term], np.arange(len(ids))[::-1])
 
-    def _ends(self, node: int) -> bool:
-        """Whether a word may end at a node."""
-        path = self._paths[node]
-        return bool(self._borders.ends[path[-1]]) if path else node == _AT_BORDER
+    following = np.zeros([size, len(columns)], np.int32)
+    following[:_FIRST] = np.where(ends, _AT_BORDER, _IN_WORD)
+    shorter = np.full(size, _IN_WORD)
+    for length, nodes in enumerate(_by_length(paths)):
+        parents, own_columns = before[nodes], column[nodes]
+        shorter[nodes] = rest = following[shorter[parents], own_columns]
+        following[parents, own_columns] = nodes
+        if not length:
+            is_begun = begins[own_columns]
+            following[_IN_WORD, own_columns[is_begun]] = nodes[is_begun]
+        following[nodes] = following[rest]
+        completes[nodes] |= completes[rest]
+        is_forbidden[nodes] |= is_forbidden[rest]
+        left[nodes] = np.minimum(left[nodes], left[rest])
+    node_ends = np.array([True, False, *ends[column[_FIRST:]]])
+    return TermTables(
+        columns, begins, following, node_ends, completes, is_forbidden, left, needed, cost
+    )
 
-    def _reading(self, path: tuple[int, ...]) -> list[tuple[int, int]]:
-        """Returns the term of each spelling that is being read at a node, and how much is left."""
-        suffixes = [path[i:] for i in range(len(path)) if self._may_begin(path, i)]
-        return [
-            (term, len(ids) - len(suffix))
-            for suffix in suffixes
-            for ids, term in self._spellings
-            if ids[: len(suffix)] == suffix
-        ]
 
-    def _may_begin(self, path: tuple[int, ...], place: int) -> bool:
-        """Whether a spelling may begin at a place of a path."""
-        if not place:
-            return True
-        return bool(self._borders.ends[path[place - 1]] or self._borders.begins[path[place]])
+def _nodes(
+    spellings: Sequence[_Spelling], columns: Mapping[int, int]
+) -> tuple[np.ndarray, np.ndarray, list[list[int]]]:
+    """Returns the nodes of all beginnings of spellings.
 
-    def _next(self, path: tuple[int, ...], id_: int, is_border: bool, ends: bool) -> int:
-        """Returns the node of the longest beginning of a spelling that ends with this id."""
-        longer = (*path, id_)
-        for i in range(len(longer)):
-            may_begin = is_border if i == len(path) else self._may_begin(longer, i)
-            if may_begin and longer[i:] in self._nodes:
-                return self._nodes[longer[i:]]
-        return _AT_BORDER if ends else _IN_WORD
+    Args:
+        spellings: the spellings.
+        columns: the column of each id.
+
+    Returns:
+        The node before each, and the column that leads there from it, [N]; and the nodes of each
+        spelling, in order.
+    """
+    found: dict[tuple[int, int], int] = {}
+    paths = []
+    for ids, _ in spellings:
+        node, path = _AT_BORDER, []
+        for id_ in ids:
+            node = found.setdefault((node, columns[id_]), _FIRST + len(found))
+            path.append(node)
+        paths.append(path)
+    roots = [(_AT_BORDER, 0)] * _FIRST
+    before, column = np.array([*roots, *found], int).T
+    return before, column, paths
+
+
+def _by_length(paths: Sequence[Sequence[int]]) -> Iterator[np.ndarray]:
+    """Yields the nodes of each length, the shortest first, each once."""
+    for nodes in itertools.zip_longest(*paths, fillvalue=_AT_BORDER):
+        yield np.array(sorted({*nodes} - {_AT_BORDER}))
 
 
 def _least(forms: Sequence[str]) -> list[str]:
     """Returns the forms that do not contain another one, which is then met, too."""
     return [
-        form for form in forms if not any(other != form and occurs(other, form) for other in forms)
+        form
+        for form in forms
+        if not any(other != form and other in form and occurs(other, form) for other in forms)
     ]

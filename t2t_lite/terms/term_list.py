@@ -3,11 +3,11 @@
 import collections
 import dataclasses
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 from t2t_lite.errors import DataError, UsageError, quoted
-from t2t_lite.terms.word_borders import first_word, is_border, occurrences
+from t2t_lite.terms.word_borders import occurrences, parts_of
 from t2t_lite.text.text_files import iterate_lines
 
 TERMS_HELP = (
@@ -15,6 +15,13 @@ TERMS_HELP = (
     "between them. Wherever the source term stands, one of the forms appears in the output."
 )
 FORBID_HELP = "Words that must not appear in the output, one word or phrase per line."
+
+# What tables for a search cost grows with the characters of the forms that a source asks for.
+LONGEST = 200  # of a term, a form or a forbidden word
+MOST_WANTED = 10_000  # of all forms that a source asks for
+MOST_FORBIDDEN = 4_000  # of all words, where a search minds all
+
+_KEPT = 256  # sources for which it is known what they ask for
 
 # What an API takes for terms: the form or forms of each source term.
 TermMapping = Mapping[str, str | Sequence[str]]
@@ -26,6 +33,10 @@ class Wanted(NamedTuple):
     term: str  # the source term, as in the list
     forms: tuple[str, ...]  # one of them must appear in the output
     times: int  # how often
+
+
+class TooLongError(UsageError):
+    """A term, a form or a forbidden word has more than `LONGEST` characters."""
 
 
 class TermUse(NamedTuple):
@@ -56,18 +67,20 @@ class TermList:
         """Reads the files of terms and of forbidden words; "": there is none.
 
         Raises:
-            DataError: a line has no target term, or an empty one.
+            DataError: a line has no target term, an empty one, or one that is too long.
         """
         forms = _read_terms(terms) if terms else {}
-        words = [_clean(line) for line in iterate_lines(forbidden)] if forbidden else []
-        return cls(forms, tuple(dict.fromkeys(filter(None, words))))
+        words: dict[str, None] = {}
+        for number, line in enumerate(iterate_lines(forbidden) if forbidden else (), 1):
+            words[_read(line, forbidden, number)] = None
+        return cls(forms, tuple(filter(None, words)))
 
     @classmethod
     def of(cls, terms: Any = None, forbid: Any = None) -> Self:
         """Checks what an API was given: a mapping of terms to a form or several, and words.
 
         Raises:
-            UsageError: it is something else, or a text is empty.
+            UsageError: it is something else, or a text is empty or too long.
         """
         if not isinstance(terms or {}, Mapping):
             raise UsageError(
@@ -88,19 +101,34 @@ class TermList:
     def __bool__(self) -> bool:
         return bool(self.forms or self.forbidden)
 
-    def wanted(self, source: str) -> list[Wanted]:
+    def wanted(self, source: str) -> Sequence[Wanted]:
         """Returns what a source asks for, in the order of its first occurrences."""
-        counts = collections.Counter(term for _, term in self.places(source))
-        return [Wanted(term, self.forms[term], count) for term, count in counts.items()]
+        return self._wanted_of(source)
+
+    @functools.cached_property
+    def _wanted_of(self) -> Callable[[str], Sequence[Wanted]]:
+        """What some sources ask for: the search and what shows its outputs ask again."""
+
+        def wanted(source: str) -> Sequence[Wanted]:
+            counts = collections.Counter(term for _, term in self.places(source))
+            return [Wanted(term, self.forms[term], count) for term, count in counts.items()]
+
+        return functools.lru_cache(_KEPT)(wanted)
+
+    def size(self, source: str) -> int:
+        """Returns the characters of all forms that a source asks for."""
+        return sum(len(form) for one in self.wanted(source) for form in one.forms)
 
     def places(self, source: str) -> Iterator[tuple[int, str]]:
         """Yields where each term stands in a source, and the term, in order."""
-        place = 0
-        while place < len(source):
-            term = self._term_at(source, place) if is_border(source, place) else ""
-            if term:
+        parts = parts_of(source) if self.forms else []
+        place = at = 0  # in characters, and in parts
+        while at < len(parts):
+            term, count = self._term_at(parts, at)
+            if count:
                 yield place, term
-            place += len(term) or 1
+            place += sum(map(len, parts[at : at + (count or 1)]))
+            at += count or 1
 
     def found_forbidden(self, output: str) -> set[str]:
         """Returns the spellings of forbidden words in an output."""
@@ -111,23 +139,41 @@ class TermList:
         """The forbidden words, as they are written and with a capital."""
         return [*dict.fromkeys(s for word in self.forbidden for s in (word, _capitalized(word)))]
 
-    def _term_at(self, source: str, place: int) -> str:
-        """Returns the longest term at a place of a source; "": there is none."""
-        for term in self._by_first_word.get(first_word(source, place), ()):
-            end = place + len(term)
-            if source.startswith((term, _capitalized(term)), place) and is_border(source, end):
-                return term
-        return ""
+    def _term_at(self, parts: Sequence[str], at: int) -> tuple[str, int]:
+        """Returns the longest term that begins with a part, and of how many parts; 0: none."""
+        found, node = ("", 0), self._beginnings
+        for end in range(at, len(parts)):
+            if parts[end] not in node.following:
+                break
+            node = node.following[parts[end]]
+            if node.term:
+                found = node.term, end + 1 - at
+        return found
 
     @functools.cached_property
-    def _by_first_word(self) -> dict[str, list[str]]:
-        """The terms by the word that they begin with, as it may be written; longest first."""
-        found = collections.defaultdict(list)
-        for term in sorted(self.forms, key=lambda term: (-len(term), term)):
-            word = first_word(term)
-            for spelling in dict.fromkeys((word, _capitalized(word))):
-                found[spelling].append(term)
-        return dict(found)
+    def _beginnings(self) -> "_Beginning":
+        """The empty beginning of all terms."""
+        root = _Beginning("", {})
+        for spell in (str, _capitalized):  # a term as it is written comes before others' capitals
+            for term in self.forms:
+                node = root
+                for part in parts_of(spell(term)):
+                    node = node.following.setdefault(part, _Beginning("", {}))
+                node.term = node.term or term
+        return root
+
+
+@dataclasses.dataclass(slots=True)
+class _Beginning:
+    """The beginning of some terms.
+
+    Attributes:
+        term: the term that ends here; "": none.
+        following: the beginnings that are longer, by their last part (see `parts_of`).
+    """
+
+    term: str
+    following: dict[str, "_Beginning"]
 
 
 def occurs(word: str, text: str) -> bool:
@@ -156,7 +202,7 @@ def _read_terms(path: str) -> dict[str, tuple[str, ...]]:
     for number, line in enumerate(iterate_lines(path), 1):
         if not line.strip():
             continue
-        term, *targets = (_clean(column) for column in line.split("\t"))
+        term, *targets = (_read(column, path, number) for column in line.split("\t"))
         targets = [*filter(None, targets)]
         if not term or not targets:
             raise DataError(
@@ -167,10 +213,26 @@ def _read_terms(path: str) -> dict[str, tuple[str, ...]]:
     return {term: tuple(dict.fromkeys(targets)) for term, targets in forms.items()}
 
 
+def _read(text: str, path: str, number: int) -> str:
+    try:
+        return _short(_clean(text))
+    except TooLongError as error:
+        raise DataError(f"{path}, line {number}: {error}") from None
+
+
 def _text(value: Any, name: str) -> str:
-    if not isinstance(value, str) or not _clean(value):
+    if not isinstance(value, str) or not (text := _clean(value)):
         raise UsageError(f"{name}: {quoted(value)}: expected a word or phrase")
-    return _clean(value)
+    return _short(text)
+
+
+def _short(text: str) -> str:
+    if len(text) > LONGEST:
+        raise TooLongError(
+            f"a term or word has {len(text)} characters: at most {LONGEST} are allowed: "
+            f"{quoted(text)}"
+        )
+    return text
 
 
 def _clean(text: str) -> str:

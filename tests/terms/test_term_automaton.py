@@ -23,8 +23,9 @@ def read(tables, ids, kinds_of):
     node, met, is_forbidden = 0, np.zeros(len(tables.needed), int), False
     for i in [*ids, EOS_ID]:
         column = columns.get(i, kinds_of[i])
-        met += tables.completes[node, column]
-        is_forbidden |= bool(tables.is_forbidden[node, column])
+        if tables.begins[column] or tables.ends[node]:
+            met += tables.completes[node]
+            is_forbidden |= bool(tables.is_forbidden[node])
         node = tables.following[node, column]
     return met, is_forbidden
 
@@ -48,7 +49,8 @@ def test_what_is_left_shrinks_to_zero(groups, ids):
     node = 0
     for i in ids:
         column = columns.get(i, kinds(SPELLER.borders)[i])
-        completed = tables.completes[node, column] > 0
+        is_border = tables.begins[column] or tables.ends[node]
+        completed = tables.completes[node] & is_border
         assert not (completed & (tables.left[node] > 0)).any()
         node = tables.following[node, column]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from t2t_lite.terms.word_borders import first_word, is_border, occurrences
+from t2t_lite.terms.word_borders import is_border, occurrences, parts_of
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,6 @@ def test_the_ends_of_a_text_are_borders():
     assert not is_border("ab", 1)
 
 
-def test_first_word():
-    assert first_word("to be") == "to"
-    assert first_word("to be", 2) == " "
-    assert first_word("ファイル") == "フ"
+def test_parts_stand_between_borders():
+    assert parts_of("to  be\n") == ["to", " ", " ", "be", "\n"]
+    assert parts_of("ファイル") == [*"ファイル"]

@@ -1,0 +1,41 @@
+"""How time and memory grow with what a function is given."""
+
+import time
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+# By how much ten times as much may cost more: n log n and noise, but not n squared.
+_MOST = 30
+_LEAST_SECONDS, _LEAST_BYTES = 2e-3, 1 << 17  # what is less than this is noise
+
+
+def assert_grows_gently(make: Callable[[int], Any], work: Callable[[Any], object], n: int) -> None:
+    """Checks that ten times as much costs at most about ten times as much.
+
+    Args:
+        make: makes an input of a size.
+        work: what is measured; its second call on an input must not be faster than the first.
+        n: the smaller size.
+    """
+    small, large = (make(size) for size in (n, 10 * n))
+    work(make(n // 10))  # what happens once
+    seconds = [min(_seconds(work, x) for _ in range(3)) for x in (small, large)]
+    assert seconds[1] <= _MOST * max(seconds[0], _LEAST_SECONDS), f"seconds: {seconds}"
+    peaks = [_peak(work, x) for x in (small, large)]
+    assert peaks[1] <= _MOST * max(peaks[0], _LEAST_BYTES), f"bytes: {peaks}"
+
+
+def _seconds(work: Callable[[Any], object], x: Any) -> float:
+    start = time.thread_time()  # other programs do not count
+    work(x)
+    return time.thread_time() - start
+
+
+def _peak(work: Callable[[Any], object], x: Any) -> int:
+    tracemalloc.start()
+    try:
+        work(x)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
