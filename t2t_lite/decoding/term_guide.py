@@ -125,7 +125,7 @@ class TermGuide:
     def _tables(self, source: Source, forbidden: set[str]) -> TermTables:
         return term_tables(self._wanted(source), sorted(forbidden), self._speller)
 
-    def _wanted(self, source: Source) -> list[Wanted]:
+    def _wanted(self, source: Source) -> Sequence[Wanted]:
         """Returns what the search minds: nothing that the source only suggests."""
         if source.terms is None or self._hparams.term_mode == SOFT_TERMS:
             return []
