@@ -81,12 +81,14 @@ def serve_ctranslate2(quantization: str, work: Work, port: int) -> None:
     from t2t_lite.serving.config import ServerConfig
     from t2t_lite.serving.prometheus import ServerMetrics
     from t2t_lite.serving.requests import TranslationRequest
-    from t2t_lite.serving.worker import Worker
+    from t2t_lite.serving.worker import Answerer, Worker
 
-    def load() -> Callable[[Sequence[TranslationRequest]], list[bytes]]:
+    def load() -> Answerer:
         peer = contenders.CTranslate2(work, quantization)
 
-        def answer(requests: Sequence[TranslationRequest]) -> list[bytes]:
+        def answer(
+            requests: Sequence[TranslationRequest], between: Callable[[], None]
+        ) -> list[bytes]:
             lines = [text for request in requests for text in request.texts]
             found = iter(peer.translate(lines))
             return [

@@ -5,7 +5,7 @@ import json
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from starlette.exceptions import HTTPException
 
@@ -19,13 +19,18 @@ from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.prometheus import ServerMetrics
-from t2t_lite.serving.requests import TranslationRequest
+from t2t_lite.serving.requests import SLICE_CHARACTERS, TranslationRequest, size_of
+from t2t_lite.terms.term_list import MOST_WANTED
 from t2t_lite.text.text_encoder import EOS_ID
 
 log = logging.getLogger(__name__)
 
 # Most subwords of a request with attention, times n_best: answers grow with the square of this.
 _MAX_ATTENTION = 1000
+
+
+# Most characters of the forms that all texts of a request ask for.
+_MOST_WANTED = 2 * MOST_WANTED
 
 
 class RequestTranslator:
@@ -59,8 +64,16 @@ class RequestTranslator:
         decoder.decode([Source("", [EOS_ID])])  # the first client should not wait for compilation
         return cls(decoder, metrics, limits)
 
-    def __call__(self, requests: Sequence[TranslationRequest]) -> list[bytes | HTTPException]:
+    def __call__(
+        self,
+        requests: Sequence[TranslationRequest],
+        between: Callable[[], None] = lambda: None,
+    ) -> list[bytes | HTTPException]:
         """Translates all texts, together where they need the same search.
+
+        Args:
+            requests: the requests.
+            between: called between slices of texts; may translate other requests.
 
         Raises:
             TimeoutError: the requests have timed out.
@@ -77,7 +90,7 @@ class RequestTranslator:
                 groups[request.n_best > 1, request.attention][number] = sources
         for (is_n_best, attention), group in groups.items():
             decoder = self._decoder(is_n_best, attention)
-            found = self._decode_group(decoder, group, end)
+            found = self._decode_group(decoder, group, end, between)
             for number, sources in group.items():
                 hypotheses = found[number]
                 if isinstance(hypotheses, HTTPException):
@@ -89,15 +102,24 @@ class RequestTranslator:
         return [answers[number] for number in range(len(requests))]
 
     def _decode_group(
-        self, decoder: Decoder, group: Mapping[int, Sequence[Source]], end: float
+        self,
+        decoder: Decoder,
+        group: Mapping[int, Sequence[Source]],
+        end: float,
+        between: Callable[[], None],
     ) -> dict[int, list[list[Hypothesis]] | HTTPException]:
         """Decodes the texts of some requests together; requests that fail get an error."""
         try:
-            found = iter(self._decode(decoder, list(itertools.chain(*group.values())), end))
+            slices = _slices(itertools.chain(*group.values()))
+            decoded = [self._decode(decoder, next(slices, []), end)]
+            for sources in slices:
+                between()
+                decoded.append(self._decode(decoder, sources, end))
+            found = itertools.chain(*decoded)
         except UserError as error:
             if len(group) == 1:
                 return dict.fromkeys(group, _failure(error))
-            alone = [self._decode_group(decoder, {n: s}, end) for n, s in group.items()]
+            alone = [self._decode_group(decoder, {n: s}, end, between) for n, s in group.items()]
             return {number: answer for one in alone for number, answer in one.items()}
         return {number: list(itertools.islice(found, len(s))) for number, s in group.items()}
 
@@ -108,26 +130,41 @@ class RequestTranslator:
             message = f"n_best is {request.n_best}, but the search keeps {beams}"
             raise HTTPException(422, f"{message}; start t2t-serve with a larger beam_size")
         try:
-            texts = [with_plain_breaks(text) for text in request.texts]
             self._plain.check_markup(request.markup)
             self._plain.check_terms(request.terms)
-            sources = self._plain.text.encode(
-                texts,
-                "text",
-                languages=request.languages,
-                markup=request.markup,
-                terms=request.terms or None,
-                pivot=request.pivot,
-            )
+            sources, subwords, wanted = [], 0, 0
+            for number, text in enumerate(request.texts, 1):
+                sources += self._encoded(request, text, number)
+                subwords += self._subwords(sources[-1:])
+                wanted += request.terms.size(sources[-1].text)
+                self._refuse_many(subwords, wanted)  # before the other texts are encoded
         except UserError as error:
             raise HTTPException(422, str(error)) from error
-        subwords, maximum = self._subwords(sources), self._limits.max_subwords
-        if subwords > maximum:
-            raise HTTPException(413, f"{subwords} subwords: at most {maximum} are allowed")
         if request.attention and request.n_best * subwords > _MAX_ATTENTION:
             message = f"attention to {request.n_best * subwords} subwords (times n_best)"
             raise HTTPException(413, f"{message}: at most {_MAX_ATTENTION} are allowed")
         return sources
+
+    def _encoded(self, request: TranslationRequest, text: str, number: int) -> list[Source]:
+        return self._plain.text.encode(
+            [with_plain_breaks(text)],
+            "text",
+            number,
+            languages=request.languages,
+            markup=request.markup,
+            terms=request.terms or None,
+            pivot=request.pivot,
+        )
+
+    def _refuse_many(self, subwords: int, wanted: int) -> None:
+        if subwords > self._limits.max_subwords:
+            message = f"at most {self._limits.max_subwords} are allowed"
+            raise HTTPException(413, f"{subwords} subwords: {message}")
+        if wanted > _MOST_WANTED:
+            message = f"at most {_MOST_WANTED} are allowed"
+            raise HTTPException(
+                413, f"the forms of the texts' terms have {wanted} characters: {message}"
+            )
 
     def _subwords(self, sources: Sequence[Source]) -> int:
         return sum(map(self._plain.text.size, sources))
@@ -152,6 +189,20 @@ class RequestTranslator:
         self._metrics.source_tokens.inc(self._subwords(sources))
         self._metrics.target_tokens.inc(sum(len(h.ids) for beams in found for h in beams[:1]))
         return found
+
+
+def _slices(sources: Iterable[Source]) -> Iterator[list[Source]]:
+    """Yields sources in slices of at most `SLICE_CHARACTERS`, or of a longer one alone."""
+    part: list[Source] = []
+    size = 0
+    for source in sources:
+        size += size_of(source.shown)
+        if part and size > SLICE_CHARACTERS:
+            yield part
+            part, size = [], size_of(source.shown)
+        part.append(source)
+    if part:
+        yield part
 
 
 def _failure(error: UserError) -> HTTPException:

@@ -13,6 +13,11 @@ from t2t_lite.serving.config import ServerConfig
 from t2t_lite.terms.term_list import MOST_FORBIDDEN, TermList, TooLongError
 from t2t_lite.text.languages import ANY, Languages
 
+# What is translated at a time has up to this many characters; a shorter text counts as the second
+# number, because the search's steps cost the same however short it is.
+SLICE_CHARACTERS = 16384
+_LEAST_CHARACTERS = 64
+
 _FIELDS = (
     "text",
     "texts",
@@ -49,6 +54,11 @@ class TranslationRequest(NamedTuple):
     markup: str = ""  # the kind of the texts' markup, which is kept
     terms: TermList = TermList()  # what the outputs must and must not contain
     pivot: str = ""  # the language by way of which they are translated
+
+
+def size_of(text: str) -> int:
+    """Returns how many of the `SLICE_CHARACTERS` a text takes."""
+    return max(len(text), _LEAST_CHARACTERS)
 
 
 def parse(body: bytes, limits: ServerConfig) -> TranslationRequest:

@@ -1,41 +1,43 @@
 """The thread that owns the model, and its queue; waiting requests are answered together."""
 
+import contextlib
+import dataclasses
+import functools
 import logging
 import queue
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import NamedTuple
 
 from starlette.exceptions import HTTPException
 
-from t2t_lite.serving.requests import TranslationRequest
+from t2t_lite.serving.requests import SLICE_CHARACTERS, TranslationRequest, size_of
 
 log = logging.getLogger(__name__)
 
-# A batch takes requests up to this many characters, and a larger one alone; a shorter text counts
-# as the second number, because the search's steps cost the same however short it is.
-_BATCH_CHARACTERS = 16384
-_LEAST_CHARACTERS = 64
-
 # Answers requests together, in order; a request that cannot be answered gets an error. Raises
-# TimeoutError if the requests have timed out.
-Answerer = Callable[[Sequence[TranslationRequest]], Sequence[bytes | HTTPException]]
+# TimeoutError if the requests have timed out. Calls the function between the slices of a large one.
+Answerer = Callable[
+    [Sequence[TranslationRequest], Callable[[], None]], Sequence[bytes | HTTPException]
+]
 
 
-class _Job(NamedTuple):
+@dataclasses.dataclass(eq=False)
+class _Job:
     request: TranslationRequest
     answer: "Future[bytes]"
 
-    @property
+    @functools.cached_property
     def size(self) -> int:
-        return sum(max(len(text), _LEAST_CHARACTERS) for text in self.request.texts)
+        return sum(map(size_of, self.request.texts))
 
 
 class Worker:
-    """Answers requests in one thread, in the order of their arrival.
+    """Answers requests in one thread.
 
-    A batch is all that waits when the previous one is done: no request waits for others to come.
+    When a batch is done, the next one takes the request that has waited longest, and the shortest
+    of the others as long as they fit: no request waits for others to come. A larger request is
+    answered alone, in slices, between which the shortest that wait are answered.
 
     Args:
         load: returns the answerer; called in the thread.
@@ -44,8 +46,10 @@ class Worker:
 
     def __init__(self, load: Callable[[], Answerer], queue_size: int) -> None:
         self._load = load
-        self._queue: queue.Queue[_Job | None] = queue.Queue(queue_size)
-        self._held: _Job | None = None  # the first request of the next batch
+        self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._queue_size = queue_size
+        self._held: list[_Job] = []  # what was taken from the queue, in order, and waits
+        self._is_closed = False
         self._thread = threading.Thread(target=self._run, name="translator")
         self._on_failure: Callable[[], None] = lambda: None
         self.is_ready = False
@@ -64,7 +68,7 @@ class Worker:
     @property
     def waiting(self) -> int:
         """Number of waiting requests."""
-        return self._queue.qsize() + (self._held is not None)
+        return self._queue.qsize() + len(self._held)
 
     def submit(self, request: TranslationRequest) -> "Future[bytes]":
         """Queues a request; one whose future is cancelled before its turn is skipped.
@@ -77,15 +81,15 @@ class Worker:
         if refusal := self.refusal():
             raise refusal
         job = _Job(request, Future())
-        self._queue.put_nowait(job)
+        self._queue.put(job)
         return job.answer
 
     def refusal(self) -> HTTPException | None:
         """Returns the exception that `submit` would raise now."""
         if not self.is_ready:
             return HTTPException(503, "the model is being loaded", {"Retry-After": "5"})
-        if self._queue.full():
-            message = f"{self._queue.maxsize} requests are waiting: try again later"
+        if self.waiting >= self._queue_size:
+            message = f"{self._queue_size} requests are waiting: try again later"
             return HTTPException(429, message, {"Retry-After": "1"})
         return None
 
@@ -98,34 +102,55 @@ class Worker:
             return
         self.is_ready = True
         while batch := self._next_batch():
-            wanted = [job for job in batch if job.answer.set_running_or_notify_cancel()]
-            if wanted:
-                _answer(answerer, wanted)
+            self._answer(answerer, batch)
+
+    def _answer(self, answerer: Answerer, batch: Sequence[_Job]) -> None:
+        wanted = [job for job in batch if job.answer.set_running_or_notify_cancel()]
+        if wanted:
+            _answer(answerer, wanted, lambda: self._answer_short(answerer))
+
+    def _answer_short(self, answerer: Answerer) -> None:
+        """Answers a batch of those that wait, the shortest first, without a large one."""
+        self._hold_all()
+        self._answer(answerer, self._taken([]))
 
     def _next_batch(self) -> list[_Job]:
-        """Waits for a request, and takes those after it too; returns an empty list when closed."""
-        batch: list[_Job] = []
-        size = 0
-        job = self._held or self._queue.get()
-        self._held = None
-        while job is not None:
-            if batch and size + job.size > _BATCH_CHARACTERS:
-                self._held = job
-                return batch
-            batch.append(job)
+        """Waits for a request, and takes others with it; returns an empty list when closed."""
+        if not (self._held or self._is_closed):
+            self._hold(self._queue.get())
+        self._hold_all()
+        if not self._held:
+            return []
+        oldest = self._held.pop(0)
+        return self._taken([oldest])
+
+    def _taken(self, batch: list[_Job]) -> list[_Job]:
+        """Returns a batch with the shortest of the requests that wait, as long as they fit."""
+        size = sum(job.size for job in batch)
+        for job in sorted(self._held, key=lambda job: job.size):
             size += job.size
-            if self._queue.empty():
-                return batch
-            job = self._queue.get()
-        if batch:
-            self._queue.put(None)  # for the next call
+            if size > SLICE_CHARACTERS:
+                break
+            batch.append(job)
+            self._held.remove(job)
         return batch
 
+    def _hold_all(self) -> None:
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._hold(self._queue.get_nowait())
 
-def _answer(answerer: Answerer, jobs: Sequence[_Job]) -> None:
+    def _hold(self, job: _Job | None) -> None:
+        if job is None:
+            self._is_closed = True
+        else:
+            self._held.append(job)
+
+
+def _answer(answerer: Answerer, jobs: Sequence[_Job], between: Callable[[], None]) -> None:
     answers: Sequence[bytes | HTTPException]
     try:
-        answers = answerer([job.request for job in jobs])
+        answers = answerer([job.request for job in jobs], between)
     except TimeoutError:
         log.warning("gave up on %d requests that timed out", len(jobs))
         answers = [HTTPException(504, "no answer in time")] * len(jobs)

@@ -125,7 +125,7 @@ def test_a_request_that_takes_too_long_is_504_and_its_turn_is_passed_over(gate):
 
 
 def test_a_defect_is_500_and_the_server_continues():
-    def fail_once(requests):
+    def fail_once(requests, between):
         if requests[0].texts == ["bad"]:
             raise ValueError("a defect")
         return [b"{}"] * len(requests)

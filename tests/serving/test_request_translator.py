@@ -115,6 +115,25 @@ def test_each_kind_of_request_has_its_own_search(decoder, monkeypatch):
     assert made == [(True, False), (True, True), (False, True)]
 
 
+def test_a_large_request_is_decoded_in_slices(decoder, monkeypatch):
+    """Others have their turn between them, and numbers go on."""
+    sizes, events = [], []
+
+    def decode(sources, *_):
+        sizes.append(sum(len(source.text) for source in sources))
+        events.append([source.number for source in sources])
+        return [[Hypothesis(Output(source.text[:1]), [5], -1.0)] for source in sources]
+
+    monkeypatch.setattr(decoder, "decode", decode)
+    translate = RequestTranslator(decoder, ServerMetrics(), ServerConfig(max_subwords=10**6))
+    texts = [letter * 7000 for letter in "abcde"]
+    request = TranslationRequest(texts, 1, False, False)
+    [answer] = translate([request], lambda: events.append("others"))
+    assert best(json.loads(answer)["translations"]) == [*"abcde"]
+    assert max(sizes) <= 16_384
+    assert events == [[1, 2], "others", [3, 4], "others", [5]]
+
+
 def test_subwords_are_counted_of_the_best_outputs_alone(decoder, monkeypatch):
     best, second = Hypothesis(Output("x"), [5, 6], -1.0), Hypothesis(Output("y"), [5] * 9, -2.0)
     searching = SimpleNamespace(decode=lambda *_: [[best, second], []])

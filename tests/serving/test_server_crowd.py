@@ -176,7 +176,7 @@ def test_a_worker_that_does_not_end_does_not_hold_the_process():
 
         logging.basicConfig(level=logging.INFO)
         metrics, config = ServerMetrics(), ServerConfig(port=0, timeout=2.0)
-        serve(Worker(lambda: lambda requests: time.sleep(600), 9), metrics, config, {})
+        serve(Worker(lambda: lambda *_: time.sleep(600), 9), metrics, config, {})
     """
     with (
         command("-c", textwrap.dedent(code)) as (process, server),

@@ -63,7 +63,9 @@ class Gate:
         self.opened = threading.Event()
         self.batches: list[list[str]] = []
 
-    def __call__(self, requests: list[TranslationRequest]) -> list[bytes]:
+    def __call__(
+        self, requests: list[TranslationRequest], between: Callable[[], None] = lambda: None
+    ) -> list[bytes]:
         """Answers once the gate is open."""
         self.batches.append([request.texts[0] for request in requests])
         assert self.opened.wait(30)
@@ -74,7 +76,9 @@ class Gate:
         _wait(lambda: self.batches)
 
 
-def echo(requests: list[TranslationRequest]) -> list[bytes]:
+def echo(
+    requests: list[TranslationRequest], between: Callable[[], None] = lambda: None
+) -> list[bytes]:
     """Answers every request with its own texts."""
     return [json.dumps({"texts": request.texts}).encode() for request in requests]
 
