@@ -348,6 +348,22 @@ class HParams(Config):
         return settings_of(cls)[name]
 
 
+def meant_by(assignments: str) -> dict[str, Any]:
+    """Returns what a string for `override` stands for, however it is spelled: values by name."""
+    pairs = (item.partition("=") for item in assignments.split(",") if item.strip())
+    return {name.strip(): _value(text.strip()) for name, _, text in pairs}
+
+
+def _value(text: str) -> float | str:
+    """Returns the number or truth value that a text stands for; the text itself if none."""
+    if text.lower() in _BOOLS:
+        return _BOOLS[text.lower()]
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
 def to_assignments(hparams: HParams, names: Iterable[str]) -> str:
     """Returns fields as a string for `override`.
 

@@ -16,6 +16,7 @@ from t2t_lite.settings import (
     Config,
     HParams,
     Setting,
+    meant_by,
     required_settings,
     setting,
     settings_by_group,
@@ -333,6 +334,22 @@ def test_spelling_makes_no_difference(mine, theirs, is_same):
     assert (Spelled(text=mine).differences(Spelled(text=theirs)) == []) == is_same
     same_set = set(mine.replace(" ", "").split("+")) == set(theirs.split("+"))
     assert (Spelled(parts=mine).differences(Spelled(parts=theirs)) == []) == same_set
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ("a=0.50,b=x", " b = x , a=.5,", True),
+        ("a=1e-1", "a=0.10", True),
+        ("a=true", "a=1", True),
+        ("", " , ", True),
+        ("a=0.5", "a=0.51", False),
+        ("a=x", "a=X", False),
+        ("a=1", "b=1", False),
+    ],
+)
+def test_assignments_mean_the_same_however_they_are_spelled(one, other, is_same):
+    assert (meant_by(one) == meant_by(other)) == is_same
 
 
 def test_a_field_that_only_one_class_has_differs():

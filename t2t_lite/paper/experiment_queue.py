@@ -10,9 +10,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from t2t_lite import files, json_files
+from t2t_lite import files, json_files, registry
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.runs import run_folder
+from t2t_lite.settings import meant_by
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -103,12 +104,21 @@ def _read_results(
             found[name] = _checked(path, entry)
     for name, value in settings.items():
         there = results["settings"].get(name)
-        if there != value:
+        if there != value and _meant(name, there) != _meant(name, value):
             raise UsageError(
                 f"{path} was made with {name}={there!r}, not {value!r}: use the same value, or "
                 "another --output_dir"
             )
     return results
+
+
+def _meant(name: str, value: Any) -> Any:
+    """Returns what a setting stands for, however it is spelled."""
+    if name == "problem" and isinstance(value, str):
+        return registry.problem(value).name
+    if name == "hparams" and isinstance(value, str):
+        return meant_by(value)
+    return value
 
 
 def _checked(path: pathlib.Path, entry: Mapping[str, Any]) -> json_files.Fields:

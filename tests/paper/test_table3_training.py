@@ -81,6 +81,22 @@ def test_the_signature_of_a_score_is_text(tmp_path):
     assert queue.results["cells"] == done
 
 
+def test_settings_may_be_spelled_in_another_way(tmp_path):
+    mixed = "{0}:0.50+{0}_rev:.5".format("translate_ende_locale")
+    spelled = Table3Settings(mixed, "tiny", 50, "max_length=9,relu_dropout=0.10")
+    folders = Folders("data", str(tmp_path))
+    Queue("table3.json", spelled, folders, ["cells"]).record("cells", {})
+    same = mixed.replace("0.50", "5e-1"), " relu_dropout=.1 , max_length=9"
+    Queue("table3.json", Table3Settings(same[0], "tiny", 50, same[1]), folders, ["cells"])
+    for other in (
+        dataclasses.replace(spelled, problem=mixed.replace("0.50", "0.60")),
+        dataclasses.replace(spelled, hparams="max_length=9,relu_dropout=0.11"),
+        dataclasses.replace(spelled, hparams=""),
+    ):
+        with pytest.raises(UsageError, match=r"table3\.json was made with (problem|hparams)="):
+            Queue("table3.json", other, folders, ["cells"])
+
+
 @pytest.mark.parametrize("row", [row.name for row in TABLE_3])
 def test_tiny_rows_have_the_papers_ratios_to_base(row):
     ours, our_base = resolved(row), resolved("base")
