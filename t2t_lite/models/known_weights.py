@@ -33,14 +33,18 @@ class KnownWeights:
 
 def described(model: keras.Model, variables: Iterable[keras.Variable]) -> str:
     """Returns the names of variables in a model and of the layers that have them, for messages."""
-    paths = {id(part): path for path, part, _ in parts(model)}
     names = []
     for variable in variables:
         layers = [one for one in _private_api.flattened(model) if _has(one, variable)]
         owner = min(reversed(layers), key=lambda layer: len(layer.variables))  # the innermost
-        path = paths.get(id(owner), owner.name)
-        names.append(f"{variable.name} of the layer {path!r} ({type(owner).__name__})")
+        names.append(f"{variable.name} of the layer {place(model, owner)}")
     return ", ".join(names)
+
+
+def place(model: keras.Model, layer: keras.layers.Layer) -> str:
+    """Returns where a layer is in a model, and its class, for messages."""
+    paths = {id(part): path for path, part, _ in parts(model)}
+    return f"{paths.get(id(layer), layer.name)!r} ({type(layer).__name__})"
 
 
 def _has(layer: keras.layers.Layer, variable: keras.Variable) -> bool:

@@ -12,7 +12,8 @@ import keras
 import tensorflow as tf
 
 from t2t_lite.errors import UsageError
-from t2t_lite.models.known_weights import KnownWeights, described
+from t2t_lite.layers import _private_api
+from t2t_lite.models.known_weights import KnownWeights, described, place
 from t2t_lite.models.seq2seq import Seq2Seq
 
 
@@ -23,11 +24,16 @@ class TrainedCalls:
         model: with all its weights.
 
     Raises:
-        UsageError: a weight has a regularizer, which the loss would lack.
+        UsageError: a weight has a regularizer, which the loss would lack; or a layer draws random
+            numbers of its own, where activations are computed twice.
+
+    Attributes:
+        refusal: the last error of a call, as it was raised.
     """
 
     def __init__(self, model: Seq2Seq) -> None:
         self._model = model
+        self.refusal: UsageError | None = None
         self._weights = KnownWeights(model)
         weights = {id(weight) for weight in model.weights}
         states = {id(state): state for state in model.variables if id(state) not in weights}
@@ -53,7 +59,7 @@ class TrainedCalls:
         Raises:
             UsageError: a layer creates weights, changes a variable or adds a loss.
         """
-        model, own = self._model, self._model.seeds.state
+        own = self._model.seeds.state
         # Independent streams: neighbouring numbers must not give neighbouring generator states.
         states = [(own, _drawn([2], seed, own.dtype))]
         if self._others:
@@ -65,7 +71,13 @@ class TrainedCalls:
             states += zip(self._others, tf.unstack(others), strict=True)
         with keras.StatelessScope(states, collect_losses=True) as scope:
             yield
+            with self._noted():
+                self._require_plain(scope)
+
+    def _require_plain(self, scope: keras.StatelessScope) -> None:
+        """Raises UsageError if a call did in `scope` what training cannot do."""
         self._weights.require_no_others()
+        model = self._model
         changed = [w for w in model.weights if scope.get_current_value(w) is not None]
         if changed:
             raise UsageError(
@@ -74,9 +86,10 @@ class TrainedCalls:
                 "LayerNormalization, or train with fit"
             )
         if scope.losses:
+            adding = [one for one in _private_api.flattened(model) if one.losses]
             raise UsageError(
-                f"{type(model).__name__}: a layer calls add_loss, and t2t-trainer does not add its "
-                "loss: make the layer an AuxiliaryLayer, or train with fit"
+                f"{type(model).__name__}: the layer {place(model, adding[-1])} adds a loss, which "
+                "t2t-trainer leaves out: make it an AuxiliaryLayer, or train with fit"
             )
 
     def require_gradients(
@@ -84,12 +97,22 @@ class TrainedCalls:
     ) -> None:
         """Raises UsageError if the loss does not depend on one of the variables."""
         unused = [v for v, g in zip(variables, gradients, strict=True) if g is None]
-        if unused:
-            raise UsageError(
-                f"{type(self._model).__name__}: the loss does not depend on "
-                f"{described(self._model, unused)}: use the layer in `hidden`, remove it, or "
-                "freeze it (trainable=False)"
-            )
+        with self._noted():
+            if unused:
+                raise UsageError(
+                    f"{type(self._model).__name__}: the loss does not depend on "
+                    f"{described(self._model, unused)}: use the layer in `hidden`, remove it, or "
+                    "freeze it (trainable=False)"
+                )
+
+    @contextlib.contextmanager
+    def _noted(self) -> Iterator[None]:
+        """Keeps an error of the block in `refusal`."""
+        try:
+            yield
+        except UsageError as error:
+            self.refusal = error
+            raise
 
 
 def _drawn(shape: Sequence[int], seed: tf.Tensor, dtype: str) -> tf.Tensor:

@@ -142,9 +142,16 @@ class TrainStep:
         Returns:
             Whether the gradient was finite, a scalar; if not, the step was skipped. The step
             itself waits for this value, so that reading it costs no further wait.
+
+        Raises:
+            UsageError: a layer of the model does what training cannot do.
         """
         features = self._shapes.pad(features)
-        return self._compiled(features, tf.constant(step, tf.int64), tf.constant(learn))
+        try:
+            return self._compiled(features, tf.constant(step, tf.int64), tf.constant(learn))
+        except UsageError as error:
+            # Autograph replaces an error by one whose message is a traceback.
+            raise self._calls.refusal or error from None
 
     @property
     def state(self) -> dict[str, tf.Variable | tf.Module]:
