@@ -76,6 +76,7 @@ class TransformerHParams(MixtureOfExpertsHParams):
     suppressed_ids: str = setting(
         "", "Ids that a search never outputs, joined by +; other probabilities stay as they are."
     )
+    end_ids: str = setting("", "Ids that end an output as EOS (id 1) does, joined by +.")
     self_attention_type: str = setting(
         "dot_product",
         "Plain attention, or with relative positions.",
@@ -158,16 +159,24 @@ class TransformerHParams(MixtureOfExpertsHParams):
 
     @property
     def never_output(self) -> tuple[int, ...]:
-        """The ids of `suppressed_ids`.
+        """The ids of `suppressed_ids`; see `ids_in`."""
+        return self.ids_in("suppressed_ids")
+
+    @property
+    def other_ends(self) -> tuple[int, ...]:
+        """The ids of `end_ids`; see `ids_in`."""
+        return self.ids_in("end_ids")
+
+    def ids_in(self, name: str) -> tuple[int, ...]:
+        """Returns the ids that an hparam lists.
 
         Raises:
             UsageError: it is not a list of ids.
         """
-        ids = self.suppressed_ids.split("+") if self.suppressed_ids else []
+        value: str = getattr(self, name)
+        ids = value.split("+") if value else []
         if not all(text.isascii() and text.isdecimal() for text in ids):
-            raise UsageError(
-                f"hparam suppressed_ids={self.suppressed_ids!r}: expected ids, such as 2 or 2+7"
-            )
+            raise UsageError(f"hparam {name}={value!r}: expected ids, such as 2 or 2+7")
         return tuple(map(int, ids))
 
     @property

@@ -177,7 +177,10 @@ class CTranslate2Worker(Worker):
         hypotheses where only some have given tokens: each call has sources with equally many. A
         source whose search reached its own limit is decoded again, with those of the same limit.
         """
-        limits = [_least(limit, self._export.positions) for limit in limits]
+        limits = [
+            self._searched(source, _least(limit, self._export.positions))
+            for source, limit in zip(sources, limits, strict=True)
+        ]
         found: dict[int, list[Target]] = {}
         for places in _grouped(range(len(sources)), lambda i: _given(sources[i])):
             longest = max(limits[i] for i in places)
@@ -193,6 +196,11 @@ class CTranslate2Worker(Worker):
         _require_numbers(ended)
         require_outputs(sources, ended)
         return ended
+
+    def _searched(self, source: Source, limit: int) -> int:
+        """Returns the ids to search for: EOS in the last place is no choice of the model's."""
+        least = len(source.start) + len(source.prefix) + 1
+        return max(limit - 1, least) if self._hparams.end_at_limit else limit
 
     def score(self, targets: Sequence[Target]) -> list[Target]:
         """Returns targets with the scores that our search would give them."""

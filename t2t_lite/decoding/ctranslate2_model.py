@@ -176,10 +176,14 @@ def _refuse_other_layers(h: TransformerHParams) -> None:
             f"hparams self_attention_type={h.self_attention_type}, pos={h.pos}: CTranslate2 cannot "
             "combine these positions; export a SavedModel (--format=savedmodel)"
         )
-    for name, known in (("ffn_layer", "dense_relu_dense"), ("attention_neighborhood", 0)):
+    for name, known in (
+        ("ffn_layer", "dense_relu_dense"),
+        ("attention_neighborhood", 0),
+        ("end_ids", ""),
+    ):
         if getattr(h, name) != known:
             raise UserError(
-                f"hparam {name}={getattr(h, name)}: CTranslate2 supports only {known}; export a "
+                f"hparam {name}={getattr(h, name)}: CTranslate2 supports only {known!r}; export a "
                 "SavedModel (--format=savedmodel)"
             )
 

@@ -7,9 +7,11 @@ do not.
 import tensorflow as tf
 
 from t2t_lite.models.seq2seq import Features, Seq2Seq, with_attention
+from t2t_lite.search.constraints import is_any
 from t2t_lite.search.ensemble import Ensemble
+from t2t_lite.search.parts import ends_of
 from t2t_lite.search.penalties import NO_PENALTY, Penalty, log_coverage
-from t2t_lite.text.text_encoder import EOS_ID, PAD_ID
+from t2t_lite.text.text_encoder import PAD_ID
 
 
 def score(model: Seq2Seq | Ensemble, features: Features) -> tf.Tensor:
@@ -74,5 +76,5 @@ def total_score(
         log_probs = score(model, features)
     total = tf.reduce_sum(log_probs, axis=1)
     lengths = tf.math.count_nonzero(targets, axis=1)
-    ended = tf.reduce_any(tf.equal(targets, EOS_ID), axis=1)
+    ended = tf.reduce_any(is_any(targets, ends_of(model)), axis=1)
     return tf.where(ended, penalty.score(total, lengths, coverage, targets), total)

@@ -20,11 +20,11 @@ from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.search.ensemble import Ensemble
 from t2t_lite.search.factory import make_search, make_term_search
-from t2t_lite.search.parts import DEAD, SearchPart
+from t2t_lite.search.parts import DEAD, SearchPart, ends_of
 from t2t_lite.search.penalties import NO_PENALTY
 from t2t_lite.search.search_loop import SearchLoop
 from t2t_lite.text.languages import speaking
-from t2t_lite.text.text_encoder import EOS_ID, TextEncoder
+from t2t_lite.text.text_encoder import TextEncoder
 
 # Most logits computed at a time: 256 MiB of them.
 _MAX_LOGITS = 1 << 26
@@ -142,6 +142,7 @@ class TensorFlowWorker(Worker):
     ) -> None:
         model = models[0] if len(models) == 1 else Ensemble(models)
         self._vocab_size = models[0].targets_vocab_size
+        self._ends = ends_of(model)
         self._search = make_search(model, encoders, hparams, parts)
         self._guide = TermGuide(
             speaking(encoders, hparams.languages),
@@ -188,9 +189,15 @@ class TensorFlowWorker(Worker):
             extra,
         )
         require_numbers(sources, found.scores)
+
+        def through_end(ids: list[int]) -> list[int]:
+            """Returns ids up to and including the one that ends them, or all."""
+            last = next((i for i, id_ in enumerate(ids) if id_ in self._ends), len(ids))
+            return ids[: last + 1]
+
         return [
             [
-                Target(source, _through_eos(beam), score)
+                Target(source, through_end(beam), score)
                 for beam, score in zip(ids[:, :limit].tolist(), scores.tolist(), strict=True)
                 if score > DEAD
             ]
@@ -253,8 +260,3 @@ def _compile(function: Callable[..., tuple[tf.Tensor, ...]]) -> Callable[..., tu
 
 def _default_names(count: int) -> list[str]:
     return [f"model {number + 1}" for number in range(count)] if count > 1 else ["the model"]
-
-
-def _through_eos(ids: list[int]) -> list[int]:
-    """Returns ids up to and including EOS, or all."""
-    return ids[: ids.index(EOS_ID) + 1] if EOS_ID in ids else ids

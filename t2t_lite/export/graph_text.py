@@ -150,6 +150,8 @@ def _table(ids: Mapping[str, int], default: int) -> tf.lookup.StaticHashTable:
 def graph_tokenizer(encoder: TextEncoder) -> GraphTokenizer | None:
     """Returns the equivalent of `encoder` in a graph; None if TensorFlow has no such operation."""
     if isinstance(encoder, ImportedEncoder):
+        if not encoder.is_whole:
+            return None
         text: GraphTokenizer = _Pieces(encoder)
     elif isinstance(encoder, SentencePieceEncoder):
         text = encoder.graph_tokenizer()

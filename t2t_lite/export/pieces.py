@@ -15,6 +15,8 @@ _WithPieces = SentencePieceEncoder | ImportedEncoder
 def tokens_of(encoders: Mapping[str, TextEncoder]) -> Tokens | None:
     """Returns the pieces of sources and targets by id; None: only we know how text is split."""
     inputs, targets = encoders["inputs"], encoders["targets"]
+    if any(isinstance(side, ImportedEncoder) and not side.is_whole for side in (inputs, targets)):
+        return None
     if isinstance(inputs, _WithPieces) and isinstance(targets, _WithPieces):
         return Tokens(inputs.tokens, targets.tokens, inputs.tokens[inputs.unknown_id])
     return None

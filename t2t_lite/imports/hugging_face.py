@@ -1,19 +1,20 @@
-"""Reads folders of Hugging Face's transformers: MarianMT, M2M100 and NLLB-200.
+"""Reads folders of Hugging Face's transformers: MarianMT, M2M100, SMaLL-100 and NLLB-200.
 
 The names and the computation are those of its modeling_marian.py and modeling_m2m_100.py.
 """
 
-import logging
 import pathlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from t2t_lite.errors import DataError, UserError, quoted
+from t2t_lite.imports import hugging_face_keys as keys
 from t2t_lite.imports import hugging_face_settings as settings
 from t2t_lite.imports import hugging_face_vocabularies as vocabularies
 from t2t_lite.imports import safe_files
+from t2t_lite.imports.hugging_face_tokens import Tokenizer, read_tokenizer
 from t2t_lite.imports.open_model import OpenModel, Side
 from t2t_lite.imports.safe_files import Tensor
 from t2t_lite.imports.weights import (
@@ -26,13 +27,7 @@ from t2t_lite.imports.weights import (
 )
 from t2t_lite.json_files import Fields
 
-log = logging.getLogger(__name__)
-
-# Files of weights, the first of which that exists is read, with the function that reads it.
-_WEIGHTS = {
-    "model.safetensors": safe_files.read_safetensors,
-    "pytorch_model.bin": safe_files.read_torch,
-}
+_WEIGHTS = ("model.safetensors", "pytorch_model.bin")  # the first of them that exists is read
 _INDEX = ".index.json"  # ends the name of the list of a model's shards
 
 _POSITIONS = {side: f"model.{side}.embed_positions.weight" for side in ("encoder", "decoder")}
@@ -45,6 +40,8 @@ _SHARED, _SOURCE, _TARGET, _SOFTMAX = (
 )
 _BIAS = "final_logits_bias"
 _MOST_IDS = 1 << 22
+# Settings of a generation by which tokens are excluded for a step.
+_EXCLUDING = ("min_length", "min_new_tokens", "no_repeat_ngram_size")
 _IMPOSSIBLE = -1e4  # a logit whose probability is 0 in every dtype
 
 
@@ -60,21 +57,25 @@ def read(folder: pathlib.Path) -> OpenModel:
         UserError: something is missing or damaged, or has no counterpart here.
     """
     config, generation = settings.read_settings(folder)
-    tensors = _tensors(folder)
+    tokenizer = read_tokenizer(folder, config["model_type"])
+    files = _weight_files(folder)
+    _check_files(folder, files)
+    tensors = _tensors(files)
     require_floats(tensors, str(folder))
     source, target, softmax = _embeddings(folder, config, tensors)
     positions = _stored_positions(config, tensors)
-    sides, start = _sides(folder, config, generation, tensors, (source, target))
+    sides, start, ends = _sides(folder, config, generation, tokenizer, tensors, (source, target))
     never_output = settings.never_output(folder, generation, sides[1].order)
     has_start = start == len(sides[1].order) - 1 and sides[1].order.count(sides[1].order[0]) > 1
     # Without padding, as generations that renormalize probabilities have it.
     renormalizes = generation.get("renormalize_logits") is True
     excludes_padding = renormalizes and never_output == [0]
-    if renormalizes and not excludes_padding and never_output:
-        log.warning(
-            "%s: renormalize_logits=True has no counterpart here if generations exclude more than "
-            "padding: outputs may differ",
-            folder,
+    others = [name for name in _EXCLUDING if generation.get(name)]
+    if renormalizes and (others or (never_output and not excludes_padding)):
+        raise UserError(
+            f"{folder}: renormalize_logits=True has no counterpart here if generations exclude "
+            f"more than padding ({', '.join(others) or 'bad_words_ids or suppress_tokens'}): set "
+            "it to false in generation_config.json; outputs may then differ"
         )
     hparams = settings.find_hparams(
         folder,
@@ -83,6 +84,7 @@ def read(folder: pathlib.Path) -> OpenModel:
         softmax_bias=config["model_type"] == settings.MARIAN or has_start,
         softmax_padding=not excludes_padding,
         suppressed_ids="" if excludes_padding else "+".join(map(str, never_output)),
+        end_ids="+".join(map(str, ends)),
         shared_embedding_and_softmax_weights=source == target == softmax,
         shared_embedding=source == target and softmax != target,
         **({"pos": "emb"} if positions else {}),
@@ -109,33 +111,68 @@ def read(folder: pathlib.Path) -> OpenModel:
         sides[1].vocabulary,
         list(parts()),
         ready,
-        settings.decode_hparams(folder, config, generation),
+        settings.decode_hparams(
+            folder, config, generation, starts=int(bool(sides[1].vocabulary.languages))
+        ),
     )
+
+
+def _check_files(folder: pathlib.Path, weights: Iterable[pathlib.Path]) -> None:
+    """Refuses a folder with a file that may change the model, and is not read.
+
+    Args:
+        folder: of the model.
+        weights: the files of its weights.
+    """
+    adapter = folder / "adapter_config.json"
+    if adapter.is_file():
+        raise UserError(
+            f"{adapter}: adapters such as LoRA's cannot be imported: merge it into the model "
+            "(PeftModel.merge_and_unload, then save_pretrained), or move the adapter's files away "
+            "to import the model without it"
+        )
+    others = {path for path in folder.iterdir() if not path.is_dir()}.difference(weights)
+    names = sorted(path.name for path in others)
+    for name in names:
+        if name.endswith(".py") and not keys.FILES.knows(name):
+            raise UserError(
+                f"{folder / name}: the model has code of its own, which is never run: move the "
+                "file away if the model computes as transformers does without it"
+            )
+    keys.FILES.require_files(str(folder), names)
 
 
 # ---- weights
 
 
-def _tensors(folder: pathlib.Path) -> dict[str, Tensor]:
-    """Returns all tensors of a model by name."""
-    for name, read_file in _WEIGHTS.items():
+def _weight_files(folder: pathlib.Path) -> dict[pathlib.Path, set[str]]:
+    """Returns the files with a model's weights, and the tensors that each must have."""
+    for name in _WEIGHTS:
         path, index = folder / name, folder / f"{name}{_INDEX}"
         if path.is_file():
-            found = read_file(path)
-        elif index.is_file():
-            found = {}
-            for shard, names in _shards(index).items():
-                contents = read_file(shard)
-                if missing := sorted(names - contents.keys()):
-                    raise DataError(f"{shard} lacks {missing[0]}, which {index} says it has")
-                found |= {name: contents[name] for name in names}
-        else:
-            continue
-        return {name: tensor for name, tensor in found.items() if name not in _NOT_READ}
+            return {path: set()}
+        if index.is_file():
+            return _shards(index)
     raise UserError(
         f"{folder} has no weights: expected {' or '.join(_WEIGHTS)}, or the list of their parts "
         f"({_INDEX})"
     )
+
+
+def _tensors(files: Mapping[pathlib.Path, set[str]]) -> dict[str, Tensor]:
+    """Returns all tensors of a model by name.
+
+    Args:
+        files: as `_weight_files` returns them.
+    """
+    found: dict[str, Tensor] = {}
+    for path, names in files.items():
+        is_torch = path.suffix == ".bin"
+        contents = safe_files.read_torch(path) if is_torch else safe_files.read_safetensors(path)
+        if missing := sorted(names - contents.keys()):
+            raise DataError(f"{path} lacks {missing[0]}, which the list of parts says it has")
+        found |= {name: contents[name] for name in names or contents}
+    return {name: tensor for name, tensor in found.items() if name not in _NOT_READ}
 
 
 def _shards(index: pathlib.Path) -> dict[pathlib.Path, set[str]]:
@@ -145,8 +182,7 @@ def _shards(index: pathlib.Path) -> dict[pathlib.Path, set[str]]:
         raise DataError(f"{index}: expected the file of each tensor as 'weight_map'")
     shards: dict[pathlib.Path, set[str]] = {}
     for name, file in table.items():
-        is_name = isinstance(file, str) and pathlib.PurePath(file).name == file
-        if not is_name or file in ("", ".."):
+        if not safe_files.is_name(file):
             raise DataError(f"{index}: {quoted(file)} is not the name of a file beside it")
         shards.setdefault(index.with_name(file), set()).add(name)
     for path in shards:
@@ -251,35 +287,48 @@ def _sides(
     folder: pathlib.Path,
     config: Fields,
     generation: Mapping[str, Any],
+    tokenizer: Tokenizer,
     tensors: Mapping[str, Tensor],
     embeddings: Sequence[str],
-) -> tuple[list[Side], int]:
-    """Returns the vocabularies of source and target, and the id that starts the decoder."""
+) -> tuple[list[Side], int, list[int]]:
+    """Returns the vocabularies of both sides, what starts the decoder, and what ends it but EOS."""
     for name in embeddings:
         if not tensors[name].shape or tensors[name].shape[0] > _MOST_IDS:
             raise DataError(f"{folder}: {name} is {list(tensors[name].shape)}: expected [V, D]")
     source, target = embeddings
-    size = tensors[target].shape[0]
-    padding, end, start = (
+    sizes = [tensors[name].shape[0] for name in embeddings]
+    settings.check_sizes(folder, config, sizes)
+    size = sizes[1]
+    padding, start = (
         settings.find_id(folder, fields, f"{name}_token_id", size)
-        for fields, name in ((config, "pad"), (config, "eos"), (generation, "decoder_start"))
+        for fields, name in ((config, "pad"), (generation, "decoder_start"))
     )
+    ends = settings.find_ids(folder, generation, "eos_token_id", size)
+    default = generation.get("forced_bos_token_id")
     if config["model_type"] == settings.MARIAN:
-        sides = vocabularies.marian(folder, padding, end, start)
+        if default is not None:
+            raise UserError(
+                f"{folder}: forced_bos_token_id={quoted(default)} has no counterpart here: remove "
+                "it from generation_config.json; outputs may then differ"
+            )
+        sides = vocabularies.marian(folder, tokenizer, sizes, padding, ends, start)
     else:
-        default = generation.get("forced_bos_token_id")
-        sides = vocabularies.m2m100(folder, size, padding, end, default)
-    if padding == end:
-        raise UserError(f"{folder / settings.CONFIG}: pad_token_id and eos_token_id are both {end}")
+        sides = vocabularies.m2m100(folder, tokenizer, size, padding, ends, default)
+    order = sides[1].order
+    if padding == order[1]:
+        raise UserError(
+            f"{folder / settings.CONFIG}: pad_token_id and eos_token_id are both {padding}"
+        )
+    others = [order.index(id_) for id_ in ends if id_ != order[1]]
     if start != padding:
-        return sides, sides[1].order.index(start)
+        return sides, order.index(start), others
     if not tensors[target].read()[padding].any():
-        return sides, 0  # a zero vector starts ours, too
+        return sides, 0, others  # a zero vector starts ours, too
     # Training further has moved the vector of padding, which is zero here.
     sides[1] = sides[1].with_start(padding)
     if source == target:
         sides[0] = sides[0].with_start(padding)
-    return sides, len(sides[1].order) - 1
+    return sides, len(sides[1].order) - 1, others
 
 
 class _Names:

@@ -1,6 +1,5 @@
 """Reads the settings of Hugging Face's MarianMT, M2M100 and NLLB-200."""
 
-import logging
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,10 +7,10 @@ from typing import Any
 from t2t_lite.errors import DataError, UsageError, UserError, quoted
 from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.imports import safe_files
+from t2t_lite.imports.hugging_face_keys import CONFIG as CONFIG_KEYS
+from t2t_lite.imports.hugging_face_keys import GENERATION
 from t2t_lite.json_files import Fields, is_number
 from t2t_lite.search.decode_hparams import LONGEST, DecodeHParams
-
-log = logging.getLogger(__name__)
 
 MARIAN, _M2M = "marian", "m2m_100"
 CONFIG, _GENERATION = "config.json", "generation_config.json"
@@ -37,24 +36,14 @@ _SEARCH = {
     "length_penalty": 1.0,
     "max_length": 0,
     "max_new_tokens": 0,
-    "no_repeat_ngram_size": 0,
-}
-_IDS = ("decoder_start_token_id", "eos_token_id")  # of generations, if these lack them
-_STOPPING = {"True": "true", "never": "never"}  # by `early_stopping`
-# Settings of a generation that change its outputs and are not read, with the values that do not.
-_NO_EFFECT: Mapping[str, Any] = {
-    "begin_suppress_tokens": [],
-    "diversity_penalty": 0.0,
-    "do_sample": False,
-    "encoder_no_repeat_ngram_size": 0,
-    "exponential_decay_length_penalty": None,
-    "force_words_ids": None,
     "min_length": 0,
     "min_new_tokens": 0,
-    "num_beam_groups": 1,
-    "repetition_penalty": 1.0,
-    "sequence_bias": None,
+    "no_repeat_ngram_size": 0,
 }
+_MOST_ENDS = 100  # ids that may end an output
+_IDS = ("decoder_start_token_id", "eos_token_id")  # of generations, if these lack them
+_STOPPING = {"True": "true", "never": "never"}  # by `early_stopping`
+_SWITCHES = ("scale_embedding", "tie_word_embeddings", "share_encoder_decoder_embeddings")
 
 
 def read_settings(folder: pathlib.Path) -> tuple[Fields, dict[str, Any]]:
@@ -69,10 +58,16 @@ def read_settings(folder: pathlib.Path) -> tuple[Fields, dict[str, Any]]:
     config = Fields(path, safe_files.read_json(path))
     _check_config(folder, config)
     own = folder / _GENERATION
+    others = {name: value for name, value in config.items() if not GENERATION.covers(name)}
+    CONFIG_KEYS.require(str(path), others)
     if not own.is_file():  # older releases keep the settings of a generation in config.json
-        return config, dict(config)
+        generation = {name: value for name, value in config.items() if name not in others}
+        GENERATION.require(str(path), generation)
+        return config, generation
+    generation = safe_files.read_json(own)
+    GENERATION.require(str(own), generation)
     ids = {name: config[name] for name in _IDS if name in config}
-    return config, {**ids, **safe_files.read_json(own)}
+    return config, {**ids, **generation}
 
 
 def _check_config(folder: pathlib.Path, config: Fields) -> None:
@@ -94,18 +89,44 @@ def _check_config(folder: pathlib.Path, config: Fields) -> None:
                 "have no counterpart here"
             )
     config.check(dict.fromkeys([*_SIZES, *(f"encoder_{name}" for name in _SHARED_SIZES)], int))
+    for name in _SWITCHES:
+        if not isinstance(config.get(name), bool | None):
+            raise DataError(f"{path}: {name}={quoted(config[name])}: expected true or false")
+
+
+def check_sizes(folder: pathlib.Path, config: Fields, rows: Sequence[int]) -> None:
+    """Checks that the embeddings of source and target have as many rows as the config says."""
+    size = config["vocab_size"]
+    of_target = config.get("decoder_vocab_size")
+    of_target = size if of_target is None or config["model_type"] != MARIAN else of_target
+    if [*rows] != [size, of_target]:
+        raise DataError(
+            f"{folder / CONFIG}: the vocabularies of source and target have {size} and "
+            f"{quoted(of_target)} ids, and the embeddings {rows[0]} and {rows[1]} rows: the files "
+            "are of different models"
+        )
 
 
 def find_id(folder: pathlib.Path, settings: Mapping[str, Any], name: str, size: int) -> int:
     """Returns an id among the settings of a folder."""
+    ids = find_ids(folder, settings, name, size)
+    if len(ids) != 1:
+        raise DataError(
+            f"{folder}: {name}={quoted(settings.get(name))} in its settings: expected one id below "
+            f"{size}"
+        )
+    return ids[0]
+
+
+def find_ids(folder: pathlib.Path, settings: Mapping[str, Any], name: str, size: int) -> list[int]:
+    """Returns different ids among the settings of a folder: one alone, or a list."""
     value = settings.get(name)
-    if isinstance(value, list) and len(value) == 1:
-        (value,) = value
-    if type(value) is not int or not 0 <= value < size:
+    ids = value if isinstance(value, list) and value else [value]
+    if not all(type(id_) is int and 0 <= id_ < size for id_ in ids) or len(ids) > _MOST_ENDS:
         raise DataError(
             f"{folder}: {name}={quoted(value)} in its settings: expected one id below {size}"
         )
-    return value
+    return [*dict.fromkeys(ids)]
 
 
 def find_hparams(folder: pathlib.Path, config: Fields, **others: Any) -> TransformerHParams:
@@ -152,18 +173,32 @@ def find_hparams(folder: pathlib.Path, config: Fields, **others: Any) -> Transfo
         raise DataError(f"{path}: {error}") from error
 
 
-def decode_hparams(folder: pathlib.Path, config: Fields, generation: Mapping[str, Any]) -> str:
-    """Returns the search with which a model is published."""
-    # EOS at the limit ends what ends there anyway.
-    no_effect = {**_NO_EFFECT, "forced_eos_token_id": generation.get("eos_token_id")}
-    if config["model_type"] == MARIAN:
-        no_effect["forced_bos_token_id"] = None  # elsewhere the language
-    for name, value in no_effect.items():
-        if generation.get(name, value) not in (value, None):
-            log.warning(
-                "%s: %s=%r has no counterpart here: outputs may differ",
-                *(folder, name, generation[name]),
-            )
+def decode_hparams(
+    folder: pathlib.Path, config: Fields, generation: Mapping[str, Any], starts: int
+) -> str:
+    """Returns the search with which a model is published.
+
+    Args:
+        folder: of the model.
+        config: its settings.
+        generation: those of its generations.
+        starts: tokens with which outputs begin and that `min_length` counts.
+    """
+    forced, ends = (
+        value if isinstance(value, list) else [value]
+        for value in (generation.get("forced_eos_token_id"), generation.get("eos_token_id"))
+    )
+    if forced != [None] and not {*map(str, forced)} <= {*map(str, ends)}:
+        raise UserError(
+            f"{folder}: forced_eos_token_id={quoted(generation['forced_eos_token_id'])} has no "
+            f"counterpart here (only {quoted(generation.get('eos_token_id'))}, the eos_token_id): "
+            "remove it from generation_config.json; outputs may then differ"
+        )
+    early = generation.get("early_stopping")
+    if early not in (None, True, False, "never"):
+        raise DataError(
+            f'{folder}: early_stopping={quoted(early)}: expected true, false or "never"'
+        )
     given = {name: generation.get(name) for name in _SEARCH}
     read = {name: _SEARCH[name] if value is None else value for name, value in given.items()}
     if not all(map(is_number, read.values())):
@@ -180,6 +215,9 @@ def decode_hparams(folder: pathlib.Path, config: Fields, generation: Mapping[str
         "length_factor": 0,
         "extra_length": min(longest, LONGEST),
         "no_repeat_ngram_size": read["no_repeat_ngram_size"],
+        # The start of the decoder counts here, too.
+        "min_length": max(read["min_new_tokens"] or read["min_length"] - 1, starts) - starts,
+        "end_at_limit": str(forced != [None]).lower(),
     }
     text = ",".join(f"{name}={value}" for name, value in changes.items())
     try:

@@ -4,46 +4,53 @@ import base64
 import logging
 import pathlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from t2t_lite.errors import DataError, UserError
+from t2t_lite.errors import DataError, UserError, quoted
 from t2t_lite.imports import safe_files
+from t2t_lite.imports.fairseq_languages import LANGUAGES
+from t2t_lite.imports.hugging_face_tokens import TOKENIZER, TOKENIZER_CONFIG, Token, Tokenizer
 from t2t_lite.imports.open_model import Side, language_labels, pieces_by_id, spm_pieces
 from t2t_lite.text.language_tokens import TEXT, TRANSLATION
 from t2t_lite.text.sentencepiece_encoder import merging_model
 
 log = logging.getLogger(__name__)
 
-_UNKNOWN = "<unk>"
-_SPECIAL = ("<s>", "<pad>", "</s>", _UNKNOWN)  # of NLLB, before its pieces
+_SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")  # of NLLB, before its pieces
 _SENTENCEPIECE = "sentencepiece.bpe.model"
-_TOKENIZER_CONFIG = "tokenizer_config.json"
-_TOKENIZER = "tokenizer.json"  # all that transformers 5 saves of NLLB's
 _SPM_SPECIAL = 3  # pieces of that model that NLLB replaces by its own
 _M2M_LANGUAGE = re.compile(r"__(\w+)__")
 _NLLB_LANGUAGE = re.compile(r"([a-z]{3}_[A-Z][a-z]{3})")
-# The files that list the tokens of languages, the surest first, and the keys under which they do.
-_LISTS = (_TOKENIZER, _TOKENIZER_CONFIG, "special_tokens_map.json")
-_KEYS = ("additional_special_tokens", "extra_special_tokens")
+# A model may have rows for nothing, up to a size that suits computers.
+_PADDED_TO, _MOST_UNUSED = 8, 255
 
 
-def marian(folder: pathlib.Path, padding: int, end: int, start: int) -> list[Side]:
+def marian(
+    folder: pathlib.Path,
+    tokenizer: Tokenizer,
+    sizes: Sequence[int],
+    padding: int,
+    ends: Sequence[int],
+    start: int,
+) -> list[Side]:
     """Returns the vocabularies of a MarianMT model.
 
     Args:
         folder: of the model.
+        tokenizer: its settings.
+        sizes: rows of the embeddings of source and target.
         padding: its id.
-        end: the id of EOS.
+        ends: the ids that end an output.
         start: the id that starts the decoder.
     """
     target_file = folder / "target_vocab.json"
+    is_separate = tokenizer.settings.get("separate_vocabs", target_file.is_file())
     sides = []
-    for side in ("source", "target"):
-        is_own = side == "target" and target_file.is_file()
-        path = target_file if is_own else folder / "vocab.json"
+    for side, size in zip(("source", "target"), sizes, strict=True):
+        path = target_file if side == "target" and is_separate else folder / "vocab.json"
         pieces = pieces_by_id(path)
-        needed = max(padding, end, start if side == "target" else 0)
+        needed = max(padding, *ends[:1], start if side == "target" else 0)
         if needed >= len(pieces):
             raise DataError(
                 f"{path} has {len(pieces)} pieces, and none of id {needed}, which "
@@ -51,119 +58,220 @@ def marian(folder: pathlib.Path, padding: int, end: int, start: int) -> list[Sid
             )
         spm = _required(folder / f"{side}.spm")
         languages = language_labels(pieces)
+        tokens = tokenizer.placed(path, pieces)
+        unused = _fill(path, pieces, tokens, size, _MOST_UNUSED)
         sides.append(
-            Side.of(
+            _side(
+                path,
+                tokenizer,
                 pieces,
+                tokens,
                 padding,
-                end,
-                _index(path, pieces, _UNKNOWN),
+                ends,
                 spm,
-                special=languages.values(),
                 languages=languages if side == "source" else {},
                 language_of=TRANSLATION,
-                origin=str(path),
+                special=unused | {*languages.values()},
             )
         )
     return sides
 
 
-def m2m100(folder: pathlib.Path, size: int, padding: int, end: int, default: Any) -> list[Side]:
-    """Returns the vocabularies of an M2M100 model, NLLB-200 among them, which both sides share.
+def m2m100(
+    folder: pathlib.Path,
+    tokenizer: Tokenizer,
+    size: int,
+    padding: int,
+    ends: Sequence[int],
+    default: Any,
+) -> list[Side]:
+    """Returns the vocabularies of M2M100, SMaLL-100 or NLLB-200, which both sides share.
 
     Args:
         folder: of the model.
+        tokenizer: its settings.
         size: of the vocabulary.
         padding: its id.
-        end: the id of EOS.
-        default: the id with which outputs begin unless one is chosen.
+        ends: the ids that end an output.
+        default: the id with which outputs begin unless one is chosen; None: none.
+
+    Raises:
+        UserError: files are missing, or of different models.
     """
-    has_model = (folder / _SENTENCEPIECE).is_file() or not (folder / _TOKENIZER).is_file()
-    model = _required(folder / _SENTENCEPIECE) if has_model else _merging_model(folder / _TOKENIZER)
-    table = folder / "vocab.json"
-    if table.is_file():
-        pieces, language = pieces_by_id(table), _M2M_LANGUAGE
-    else:
+    table, kind = folder / "vocab.json", str(tokenizer.settings.get("tokenizer_class", ""))
+    is_nllb = kind.startswith("Nllb") or not (kind or tokenizer.is_small100 or table.is_file())
+    has_model = not is_nllb or _has_model(folder)
+    model = _required(folder / _SENTENCEPIECE) if has_model else _merging_model(folder / TOKENIZER)
+    if is_nllb:
         own = spm_pieces(folder / _SENTENCEPIECE, model)[_SPM_SPECIAL:]
-        pieces, language = [*_SPECIAL, *own], _NLLB_LANGUAGE
-        _warn_of_legacy(folder / _TOKENIZER_CONFIG)
-    text = len(pieces)
-    tokens = _language_tokens(folder, language, text)
-    if text + len(tokens) > size or not all(text <= id_ < size for id_ in tokens):
-        raise DataError(
-            f"{folder}: the vocabulary has {text} pieces and {len(tokens)} languages, and the "
-            f"model {size} ids: the files are of different models"
+        pieces, language, table = [*_SPECIAL, *own], _NLLB_LANGUAGE, folder
+        _require_same_pieces(folder / TOKENIZER, pieces)
+    else:
+        pieces, language = pieces_by_id(table), _M2M_LANGUAGE
+        tokenizer = _with_languages(folder, tokenizer, len(pieces))
+    tokens = tokenizer.placed(table, pieces)
+    languages = {
+        found[1]: id_
+        for id_, token in sorted(tokens.items())
+        if (found := language.fullmatch(token.content))
+    }
+    if not languages:
+        raise UserError(
+            f"{folder}: neither {TOKENIZER_CONFIG} nor {TOKENIZER} lists the tokens of languages: "
+            "download them"
         )
-    # What is left means nothing, but has rows.
-    pieces += [tokens.get(id_, f"<unused {id_}>") for id_ in range(text, size)]
-    languages = {found[1]: id_ for id_, t in tokens.items() if (found := language.fullmatch(t))}
+    special = _fill(table, pieces, tokens, size) | {*languages.values()}
     chosen = next((code for code, id_ in languages.items() if id_ == default), "")
-    if default is not None and not chosen:
-        log.warning(
-            "%s: forced_bos_token_id=%r is not a language: outputs may differ", folder, default
+    if default is not None and (tokenizer.is_small100 or not chosen):
+        raise UserError(
+            f"{folder}: forced_bos_token_id={quoted(default)} has no counterpart here, since it is "
+            "not the language of the target: remove it from generation_config.json"
         )
-    unknown = _index(folder, pieces, _UNKNOWN)
-    special = {*range(text, size), *(pieces.index(s) for s in _SPECIAL if s in pieces)}
+    special |= {pieces.index(name) for name in _SPECIAL if name in pieces}
+    if tokenizer.is_small100:
+        speaks: list[dict[str, Any]] = [{"languages": languages, "language_of": TRANSLATION}, {}]
+    else:
+        speaks = [
+            {"languages": languages, "language_of": TEXT, "language": code} for code in ("", chosen)
+        ]
     return [
-        Side.of(
+        _side(
+            table,
+            tokenizer,
             pieces,
+            tokens,
             padding,
-            end,
-            unknown,
+            ends,
             model,
-            special=special - {unknown, padding, end},
-            languages=languages,
-            language_of=TEXT,
-            language=code,
-            origin=str(table if table.is_file() else folder),
+            special=special,
+            keeps_spaces=is_nllb,
+            **others,
         )
-        for code in ("", chosen)
+        for others in speaks
     ]
 
 
-def _warn_of_legacy(path: pathlib.Path) -> None:
-    """Warns if texts are to have their language at the end, as in early releases for NLLB."""
-    if path.is_file() and safe_files.read_json(path).get("legacy_behaviour"):
-        log.warning(
-            "%s: legacy_behaviour=True has no counterpart here: the token of the language begins a "
-            "source instead of ending it, so that outputs may differ",
-            path,
+def _has_model(folder: pathlib.Path) -> bool:
+    """Whether NLLB's text is split by its SentencePiece model, rather than by tokenizer.json."""
+    return (folder / _SENTENCEPIECE).is_file() or not (folder / TOKENIZER).is_file()
+
+
+def _with_languages(folder: pathlib.Path, tokenizer: Tokenizer, first: int) -> Tokenizer:
+    """Returns an M2M100's tokenizer with its languages, which its files need not list.
+
+    Args:
+        folder: of the model.
+        tokenizer: its settings.
+        first: the id of the first language.
+    """
+    listed = [*tokenizer.listed, *(token.content for token in tokenizer.by_id.values())]
+    if any(map(_M2M_LANGUAGE.fullmatch, listed)):
+        return tokenizer
+    kind = tokenizer.settings.get("language_codes") or "m2m100"
+    if kind not in LANGUAGES:
+        raise UserError(
+            f"{folder / TOKENIZER_CONFIG}: language_codes={quoted(kind)}: expected "
+            f"{' or '.join(LANGUAGES)}, or a list of the tokens of languages"
         )
+    by_id = {id_: Token(f"__{code}__") for id_, code in enumerate(LANGUAGES[kind], first)}
+    if lost := sorted(by_id.keys() & tokenizer.by_id.keys()):
+        log.warning(
+            "%s: added tokens have the ids of %s, which the model no longer knows as languages",
+            *(folder, ", ".join(by_id[id_].content for id_ in lost)),
+        )
+    return tokenizer._replace(by_id={**by_id, **tokenizer.by_id})
 
 
-def _language_tokens(folder: pathlib.Path, language: re.Pattern[str], first: int) -> dict[int, str]:
-    """Returns the tokens of languages by id, from the first file that lists them."""
-    for path in (folder / name for name in _LISTS):
-        found = safe_files.read_json(path) if path.is_file() else {}
-        by_id = {
-            int(id_): content
-            for id_, content in _added(found)
-            if id_.isascii() and id_.isdecimal() and len(id_) < 10 and language.fullmatch(content)
-        }
-        if by_id:
-            return by_id
-        for key in _KEYS:
-            listed = found.get(key)
-            contents = map(_content, listed) if isinstance(listed, list) else ()
-            if tokens := [text for text in contents if language.fullmatch(text)]:
-                return dict(enumerate(tokens, first))
-    raise UserError(
-        f"{folder}: neither {' nor '.join(_LISTS)} lists the tokens of languages: download them"
+def _require_same_pieces(path: pathlib.Path, pieces: Sequence[str]) -> None:
+    """Raises DataError if a tokenizer.json is of another SentencePiece model."""
+    if not path.is_file():
+        return
+    found = safe_files.read_json(path).get("model")
+    ids = found.get("vocab") if isinstance(found, dict) else None
+    if not isinstance(ids, dict) or any(ids.get(p, i) != i for i, p in enumerate(pieces)):
+        raise DataError(f"{path} has other pieces than {_SENTENCEPIECE}: remove one of them")
+
+
+def _fill(
+    path: pathlib.Path,
+    pieces: list[str],
+    tokens: Mapping[int, Token],
+    size: int,
+    most_unused: int | None = None,
+) -> set[int]:
+    """Adds the tokens to the pieces, and names for rows of the model that mean nothing.
+
+    Returns the ids of these rows.
+
+    Args:
+        path: of the vocabulary, for errors.
+        pieces: are extended.
+        tokens: by id.
+        size: rows of the model.
+        most_unused: of them; None: any.
+    """
+    text = len(pieces)
+    added = sum(id_ >= text for id_ in tokens)
+    if text + added > size or not all(id_ < size for id_ in tokens):
+        raise DataError(
+            f"{path}: the vocabulary has {text} pieces and {added} added tokens, and the model "
+            f"{size} ids: the files are of different models"
+        )
+    unused = size - text - added
+    if most_unused is not None and unused > (0 if size % _PADDED_TO else most_unused):
+        raise DataError(
+            f"{path}: the model has {size} rows, and the vocabulary {text + added} pieces: the "
+            "vocabulary is of another model, or lacks ids"
+        )
+    ids = range(text, size)
+    pieces += [tokens[id_].content if id_ in tokens else f"<unused {id_}>" for id_ in ids]
+    return {*ids} - tokens.keys()
+
+
+def _side(
+    path: pathlib.Path,
+    tokenizer: Tokenizer,
+    pieces: Sequence[str],
+    tokens: Mapping[int, Token],
+    padding: int,
+    ends: Sequence[int],
+    model: bytes,
+    *,
+    special: set[int],
+    languages: Mapping[str, int] | None = None,
+    keeps_spaces: bool = False,
+    **others: Any,
+) -> Side:
+    """Returns a side, whose text may have the tokens in it."""
+    end, unknown = (_index(path, pieces, name) for name in (tokenizer.end, tokenizer.unknown))
+    if end not in ends:
+        raise DataError(
+            f"{path}: sources end with {tokenizer.end}, which has id {end}, and outputs with "
+            f"eos_token_id={quoted([*ends])}: the files are of different models"
+        )
+    reserved = {padding, end, unknown}
+    named = {*tokenizer.named.values(), *_SPECIAL}
+    added = {
+        id_: token
+        for id_, token in tokens.items()
+        if token.content not in named and id_ not in reserved | special
+    }
+    hidden = {id_ for id_, token in tokens.items() if token.is_special} | special
+    return Side.of(
+        pieces,
+        padding,
+        end,
+        unknown,
+        model,
+        special=hidden - reserved,
+        languages=languages,
+        added=added,
+        added_words=[id_ for id_, token in added.items() if token.is_word],
+        keeps_spaces=keeps_spaces,
+        cleans_spaces=tokenizer.cleans_spaces and not keeps_spaces,
+        origin=str(path),
+        **others,
     )
-
-
-def _added(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    table, listed = found.get("added_tokens_decoder"), found.get("added_tokens")
-    for id_, token in table.items() if isinstance(table, dict) else ():
-        yield id_, _content(token)
-    for token in listed if isinstance(listed, list) else ():
-        if isinstance(token, dict):
-            yield str(token.get("id")), _content(token)
-
-
-def _content(token: Any) -> str:
-    """Returns the text of a token, which some files describe by several fields."""
-    text = token.get("content") if isinstance(token, dict) else token
-    return text if isinstance(text, str) else ""
 
 
 def _merging_model(path: pathlib.Path) -> bytes:
@@ -179,7 +287,7 @@ def _merging_model(path: pathlib.Path) -> bytes:
         kinds = (settings["type"], settings["byte_fallback"], found["pre_tokenizer"]["type"])
         rules = [base64.b64decode(n["precompiled_charsmap"]) for n in normalizers[:1]]
         ids = settings["vocab"]
-        special = {content for _, content in _added(found)}  # those of languages come last
+        special = {token["content"] for token in found["added_tokens"]}  # languages come last
         pieces = [*_SPECIAL, *sorted(ids.keys() - special, key=ids.__getitem__)]
         merged = [
             merge.replace(" ", "") if isinstance(merge, str) else "".join(merge)

@@ -12,7 +12,8 @@ from typing import Any
 
 from t2t_lite.errors import DataError, UserError, first_line, quoted
 from t2t_lite.imports import safe_files
-from t2t_lite.imports.marian_settings import SETTINGS, find_hparams, read_settings
+from t2t_lite.imports.marian_keys import DECODER
+from t2t_lite.imports.marian_settings import SETTINGS, find_hparams, is_setting, read_settings
 from t2t_lite.imports.open_model import (
     NO_ID,
     OpenModel,
@@ -40,12 +41,16 @@ log = logging.getLogger(__name__)
 _REQUIRED = ("</s>", "<unk>")
 # Nematus's names of these, which Marian accepts.
 _NEMATUS = ("eos", "UNK")
+# How the names of files for older models end: codes of subword-nmt, and truecasers.
+_SPLITTERS = (".bpe", ".tcmodel")
 # Pieces of control characters, which Marian does not output.
 _CONTROL = re.compile(r"<0x[01][0-9A-F]>")
 
-# The settings of the decoder that are read, with OPUS-MT's values where a model comes without.
-# Outputs have at most max-length-factor times the source's subwords, EOS counted.
-_DECODER = {"beam-size": "6", "normalize": "1", "word-penalty": "0", "max-length-factor": "3"}
+# The settings of the search that are read, with Marian's values for those that decoder.yml lacks,
+# and OPUS-MT's where a model comes without the file. Outputs have at most max-length-factor times
+# the source's subwords, EOS counted.
+_MARIANS = {"beam-size": "12", "normalize": "0", "word-penalty": "0", "max-length-factor": "3"}
+_OPUS = {**_MARIANS, "beam-size": "6", "normalize": "1"}
 
 
 def is_marian(path: pathlib.Path) -> bool:
@@ -68,7 +73,8 @@ def read(model_dir: pathlib.Path, checkpoint_path: str = "") -> OpenModel:
     if not path.is_file():
         raise UserError(f"{path}: no such file; correct --model_dir or --checkpoint_path")
     tensors = safe_files.read_npz(path)
-    decoder = _decoder_settings(path, folder)
+    decoder, has_decoder = _decoder_settings(path, folder)
+    _check_files(folder)
     settings = read_settings(path, tensors)
     source, target = _sides(folder, decoder)
     hparams = find_hparams(settings, _never_output(target.vocabulary, decoder), path)
@@ -97,7 +103,7 @@ def read(model_dir: pathlib.Path, checkpoint_path: str = "") -> OpenModel:
         target.vocabulary,
         list(parts()),
         ours,
-        _decode_hparams(decoder),
+        _decode_hparams(decoder, _MARIANS if has_decoder else _OPUS),
     )
 
 
@@ -116,9 +122,14 @@ def _model_file(model_dir: pathlib.Path) -> pathlib.Path:
         return model_dir
     found = _models(model_dir)
     decoder = model_dir / "decoder.yml"
-    if len(found) > 1 and decoder.is_file():
+    if decoder.is_file():
         named = _names_in(safe_files.read_yaml(decoder), "models")
         found = [path for path in found if path.name in named] or found
+        if len(named) > 1:
+            raise UserError(
+                f"{decoder} names {len(named)} models, whose mean Marian decodes with: that has no "
+                "counterpart here; name one with --checkpoint_path"
+            )
     if len(found) != 1:
         names = ", ".join(path.name for path in found)
         raise UserError(
@@ -129,27 +140,48 @@ def _model_file(model_dir: pathlib.Path) -> pathlib.Path:
     return found[0]
 
 
-def _decoder_settings(path: pathlib.Path, folder: pathlib.Path) -> dict[str, Any]:
-    """Returns the settings of Marian's decoder, as published with a model; {} without them."""
+def _decoder_settings(path: pathlib.Path, folder: pathlib.Path) -> tuple[dict[str, Any], bool]:
+    """Returns the settings of Marian's decoder, and whether the model is published with them.
+
+    Raises:
+        UserError: one is not known, and not off.
+    """
     for file in (path.with_name(f"{path.name}.decoder.yml"), folder / "decoder.yml"):
         if file.is_file():
             found = safe_files.read_yaml(file)
             if not isinstance(found, dict):
                 raise DataError(f"{file}: expected settings by name, got {quoted(found)}")
-            return found
-    return {}
+            DECODER.require(
+                str(file), {name: value for name, value in found.items() if not is_setting(name)}
+            )
+            return found, True
+    return {}, False
+
+
+def _check_files(folder: pathlib.Path) -> None:
+    """Refuses a folder with a file that prepares text; Marian itself reads no file unasked."""
+    for path in sorted(folder.iterdir()):
+        if path.name.endswith(_SPLITTERS):
+            raise UserError(
+                f"{path} splits words into subwords or changes their case, which has no "
+                "counterpart here: move it away if your texts come split already"
+            )
 
 
 def _names_in(decoder: Any, key: str) -> list[str]:
     """Returns the names of the files that decoder.yml lists, without their folders."""
     listed = decoder.get(key) if isinstance(decoder, dict) else None
     files = listed if isinstance(listed, list) else []
-    return [pathlib.PurePath(name).name for name in files if isinstance(name, str)]
+    names = [pathlib.PurePath(name).name for name in files if isinstance(name, str)]
+    for name in names:
+        if not safe_files.is_name(name):
+            raise DataError(f"decoder.yml: {key} has {quoted(name)}, which is not a file's name")
+    return names
 
 
-def _decode_hparams(decoder: Mapping[str, Any]) -> str:
-    """Returns the search with which a model is published, as OPUS-MT's without its settings."""
-    read = {name: decoder.get(name, default) for name, default in _DECODER.items()}
+def _decode_hparams(decoder: Mapping[str, Any], defaults: Mapping[str, str]) -> str:
+    """Returns the search with which a model is published; `defaults`: for what it does not say."""
+    read = {name: decoder.get(name, default) for name, default in defaults.items()}
     try:
         if float(read["word-penalty"]):
             raise UserError("word-penalty has no counterpart here: set it to 0")
@@ -234,8 +266,12 @@ def _side(path: pathlib.Path, side: str) -> Side:
 
 def _never_output(vocabulary: Vocabulary, decoder: Mapping[str, Any]) -> list[int]:
     """Returns the ids that Marian's decoder does not output unless it is told to."""
-    unknown = [vocabulary.unknown] if decoder.get("allow-unk") != "true" else []
-    if decoder.get("allow-special") == "true":
+    allows = {name: decoder.get(f"allow-{name}", "false") for name in ("unk", "special")}
+    for name, value in allows.items():
+        if value not in ("true", "false"):
+            raise DataError(f"decoder.yml: allow-{name}={quoted(value)}: expected true or false")
+    unknown = [vocabulary.unknown] if allows["unk"] == "false" else []
+    if allows["special"] == "true":
         return unknown
     controls = [id_ for id_, piece in enumerate(vocabulary.pieces) if _CONTROL.fullmatch(piece)]
     return sorted([*unknown, *controls])

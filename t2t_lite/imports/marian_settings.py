@@ -8,38 +8,10 @@ from collections.abc import Mapping, Sequence
 from t2t_lite.errors import DataError, UsageError, UserError, quoted
 from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.imports import safe_files
+from t2t_lite.imports.marian_keys import MODEL
 from t2t_lite.imports.safe_files import Tensor
 
 SETTINGS = "special:model.yml"  # the array of a model file that holds its settings
-
-# Settings with the only values that our Transformer computes; those that it follows are read in
-# `find_hparams`. A list is written as its items, joined by +.
-_ONLY = {
-    "type": ("transformer",),
-    "transformer-decoder-autoreg": ("self-attention",),
-    "transformer-postprocess-emb": ("d", ""),
-    "transformer-ffn-depth": ("2",),
-    "transformer-decoder-ffn-depth": ("0", "2"),
-    "transformer-attention-mask": ("default",),
-    "factors-combine": ("sum",),
-}
-# Settings that do not change what this kind of model computes, each for the reason given.
-_IGNORED = re.compile(
-    r"bert-.*|comet-.*"  # other types of models
-    r"|(enc|dec)-(cell|type).*|dim-rnn|skip|layer-normalization"  # recurrent layers
-    r"|transformer-(aan-.*|dim-aan|rnn-projection)"  # other kinds of decoders
-    r"|transformer-guided-alignment-layer|transformer-depth-scaling"  # training
-    r"|transformer-alibi-.*|separator-symbol"  # with another mask
-    r"|version"
-)
-_READ = (
-    *("dim-vocabs", "dim-emb", "enc-depth", "dec-depth", "transformer-heads", "input-types"),
-    *("transformer-dim-ffn", "transformer-decoder-dim-ffn", "transformer-ffn-activation"),
-    *("transformer-preprocess", "transformer-postprocess", "transformer-postprocess-top"),
-    *("tied-embeddings", "tied-embeddings-src", "tied-embeddings-all", "output-omit-bias"),
-    "transformer-tied-layers",
-)
-_OFF = ("", "false", "0", "none", "[]")  # of a setting that a newer Marian may have added
 
 _LARGEST_SETTINGS = 1 << 20  # bytes
 _DEEPEST = 1000  # layers that may be listed
@@ -75,16 +47,13 @@ def read_settings(path: pathlib.Path, tensors: Mapping[str, Tensor]) -> dict[str
         if not all(isinstance(item, str) for item in items):
             raise DataError(f"{where}: expected a text or numbers as {name}, got {quoted(value)}")
         settings[name] = "+".join(items)
-    for name, text_value in settings.items():
-        if name in _READ or _IGNORED.fullmatch(name):
-            continue
-        if text_value not in _ONLY.get(name, _OFF):
-            allowed = " or ".join(map(repr, _ONLY.get(name, ("false",))))
-            raise UserError(
-                f"{where}: {name}={text_value} has no counterpart here (only {allowed}): such a "
-                "model cannot be imported"
-            )
+    MODEL.require(where, settings)
     return settings
+
+
+def is_setting(name: str) -> bool:
+    """Whether a setting is of models: those in a model file replace those of decoder.yml."""
+    return MODEL.covers(name)
 
 
 def find_hparams(

@@ -33,6 +33,10 @@ class Vocabulary:
     languages: Mapping[str, int] = dataclasses.field(default_factory=dict)
     language_of: str = ""
     language: str = ""
+    added: Sequence[int] = ()
+    added_words: Sequence[int] = ()
+    keeps_spaces: bool = False
+    cleans_spaces: bool = False
     origin: str = ""
 
     def write(self, path: pathlib.Path) -> None:
@@ -57,6 +61,8 @@ class Side(NamedTuple):
         *,
         special: Iterable[int] = (),
         languages: Mapping[str, int] | None = None,
+        added: Iterable[int] = (),
+        added_words: Iterable[int] = (),
         **others: Any,
     ) -> Self:
         """Arranges a vocabulary.
@@ -69,6 +75,8 @@ class Side(NamedTuple):
             model: the SentencePiece model; empty if pieces are words.
             special: the ids that no text has.
             languages: the ids of language tokens by code.
+            added: the ids of tokens that a text may have besides the model's pieces.
+            added_words: those that are words of their own.
             **others: see `Vocabulary`.
         """
         order = [padding, end, *(id_ for id_ in range(len(pieces)) if id_ not in (padding, end))]
@@ -80,7 +88,14 @@ class Side(NamedTuple):
         if not languages:
             others.pop("language_of", None)
         vocabulary = Vocabulary(
-            named, ours[unknown], model, sorted(ours[i] for i in special), languages, **others
+            named,
+            ours[unknown],
+            model,
+            sorted(ours[i] for i in special),
+            languages,
+            added=sorted(ours[i] for i in added),
+            added_words=sorted(ours[i] for i in added_words),
+            **others,
         )
         return cls(vocabulary, order)
 

@@ -29,6 +29,7 @@ _LARGEST_HEADER = 1 << 14  # bytes of an array's; NumPy accepts 10,000
 _DEEPEST_YAML = 8
 _POINTER = b"version https://git-lfs"  # begins what a clone without Git LFS has in a file's place
 _LONGEST_REASON = 200
+_LONGEST_NAME = 255  # bytes of a file's
 # `weights_only=True` of older releases runs a file's code (CVE-2025-32434).
 _FIRST_SAFE_TORCH = (2, 6)
 _ZIP = b"PK\x03\x04"  # begins an archive, by which PyTorch recognises one, too
@@ -50,8 +51,25 @@ class Tensor(NamedTuple):
         return self._replace(shape=shape, read=lambda: self.read().reshape(shape))
 
 
+def is_name(value: Any) -> bool:
+    """Whether a value is the name of a file, without a folder, that any system can have."""
+    return (
+        isinstance(value, str)
+        and pathlib.PurePath(value).name == value
+        and value not in ("", "..")
+        and value.isprintable()
+        and len(value.encode()) <= _LONGEST_NAME
+    )
+
+
 def read_text(path: pathlib.Path) -> bytes:
-    """Returns the contents of a YAML or JSON file."""
+    """Returns the contents of a YAML or JSON file.
+
+    Raises:
+        UserError: it is missing, or too large.
+    """
+    if not path.is_file():
+        raise UserError(f"{path} is missing: download it into the folder of the model")
     size = path.stat().st_size
     if size > _LARGEST_TEXT:
         raise DataError(f"{path} has {size:,} bytes: expected at most {_LARGEST_TEXT:,}")

@@ -318,6 +318,11 @@ class Seq2Seq(_Embeddings, _AuxiliaryLosses, _SourceAttention, abc.ABC):
         return ()
 
     @property
+    def other_ends(self) -> tuple[int, ...]:
+        """The ids that end an output as EOS does."""
+        return ()
+
+    @property
     def can_narrow(self) -> bool:
         """Whether a search may compute the logits of a part of the vocabulary alone: `narrow`."""
         return False

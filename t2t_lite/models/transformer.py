@@ -236,8 +236,9 @@ class TransformerDecoder(TransformerPart, Decoder):
 
     def make_layers(self) -> None:
         """See `ModelPart.make_layers`."""
-        for id_ in self.hparams.never_output:
-            self.require_known(id_, "suppressed_ids")
+        for name in ("suppressed_ids", "end_ids"):
+            for id_ in self.hparams.ids_in(name):
+                self.require_known(id_, name)
         self.require_known(self.hparams.start_id, "start_id")
         super().make_layers()
 
@@ -428,6 +429,11 @@ class Transformer(MayPrepend):
     def never_output(self) -> tuple[int, ...]:
         """See `Seq2Seq.never_output`."""
         return self.hparams.never_output
+
+    @property
+    def other_ends(self) -> tuple[int, ...]:
+        """See `Seq2Seq.other_ends`."""
+        return self.hparams.other_ends
 
     def encode(
         self, inputs: keras.KerasTensor, training: bool = False

@@ -53,7 +53,8 @@ class BeamSearch(SearchLoop):
         stop_early: whether a sentence ends as soon as its best hypothesis cannot be beaten; the
             others are then the best found so far. False: as soon as none of the K can be beaten.
         constraints: what outputs must or must not contain; your own, too.
-        candidates: continuations considered per sentence and step, at least K; None: 2K.
+        candidates: continuations considered per sentence and step, at least K; None: K for each id
+            that ends an output, and K more.
         is_prompt: whether prefixes are prompts, whose log-probability and length do not count.
         xla_compile: whether XLA compiles the steps.
         stopping: "t2t"; or "never", "false", "true", "marian": see the decode hparam of this name.
@@ -95,7 +96,8 @@ class BeamSearch(SearchLoop):
         super().__init__(model, beam_size, *parts, start_id, eos_id, shifts)
         self._stop_early = stop_early
         self._stopping = stopping
-        self._candidates = 2 * beam_size if candidates is None else candidates
+        every = (1 + len(self._ends)) * beam_size  # K of them go on, whichever end
+        self._candidates = every if candidates is None else candidates
 
     @property
     def _most_candidates(self) -> int:
@@ -129,7 +131,7 @@ class BeamSearch(SearchLoop):
         here = tf.range(tf.shape(old.alive_ids)[2]) == step  # [L]
         ids = tf.where(here, tokens[..., None], reorder(old.alive_ids, parents))
         length = step + 1 - sentences.uncounted  # [B]
-        ended = tokens == self._eos_id
+        ended = self._ended(tokens)
         counts = self._counts(old.finished_scores)
         may_end, survives = ended, ~ended
         if self._stopping != T2T_STOPS:

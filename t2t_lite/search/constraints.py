@@ -1,4 +1,4 @@
-"""Constraints on outputs: a prefix, a minimum or exact length, no repeated n-grams, your own."""
+"""Constraints on outputs: a prefix, lengths, no repeated n-grams, your own."""
 
 import abc
 import dataclasses
@@ -54,6 +54,7 @@ class MinLength(Constraint):
     """Outputs have at least this many tokens, EOS not counted, if their limits allow it."""
 
     tokens: int
+    others: tuple[int, ...] = ()  # ids that end an output besides EOS
 
     def applies(self, step: tf.Tensor, sentences: Sentences) -> tf.Tensor:
         """Whether an output may be too short."""
@@ -64,20 +65,40 @@ class MinLength(Constraint):
     ) -> tf.Tensor:
         """Forbids EOS before."""
         shortest = self.tokens + sentences.given[:, None, None]
-        return (tf.range(vocab_size) != sentences.ends[:, None, None]) | (step >= shortest)
+        is_end = _ends(vocab_size, sentences, self.others)
+        return ~is_end | (step >= shortest)
 
 
 @dataclasses.dataclass(frozen=True)
 class FixedLength(Constraint):
     """Outputs are as long as their limits, with EOS only at the end."""
 
+    others: tuple[int, ...] = ()  # ids that end an output besides EOS
+
     def allowed(
         self, ids: tf.Tensor, step: tf.Tensor, sentences: Sentences, vocab_size: int | tf.Tensor
     ) -> tf.Tensor:
         """Forbids EOS before the last step, and all else there."""
         is_last = step == sentences.limits - 1  # [B]
-        is_end = tf.range(vocab_size) == sentences.ends[:, None, None]  # [B, 1, V]
-        return is_end == is_last[:, None, None]
+        return _ends(vocab_size, sentences, self.others) == is_last[:, None, None]
+
+
+@dataclasses.dataclass(frozen=True)
+class EndAtLimit(Constraint):
+    """The last token of an output that reaches its limit is EOS, which its score does not count.
+
+    As a prefix does, it overrides the other constraints.
+    """
+
+    def applies(self, step: tf.Tensor, sentences: Sentences) -> tf.Tensor:
+        """Whether a sentence is at its limit."""
+        return tf.reduce_any(step >= sentences.limits - 1)
+
+    def allowed(
+        self, ids: tf.Tensor, step: tf.Tensor, sentences: Sentences, vocab_size: int | tf.Tensor
+    ) -> tf.Tensor:
+        """Forbids nothing: `constrain` puts EOS where it belongs."""
+        return tf.constant(True)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,7 +111,7 @@ class Suppressed(Constraint):
         self, ids: tf.Tensor, step: tf.Tensor, sentences: Sentences, vocab_size: int | tf.Tensor
     ) -> tf.Tensor:
         """Forbids them."""
-        return tf.reduce_all(tf.range(vocab_size)[:, None] != [*self.ids], axis=1)
+        return ~is_any(tf.range(vocab_size), self.ids)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,12 +166,15 @@ def constrain(
         allowed = tf.constant(True)
         for constraint in constraints:
             allowed &= constraint.allowed(ids, step, sentences, size)
-        at = forced(step, sentences)[:, None, None]
+        at, is_given = forced(step, sentences), step < sentences.given  # [B]
+        if any(isinstance(constraint, EndAtLimit) for constraint in constraints):
+            is_last = step == sentences.limits - 1
+            at, is_given = tf.where(is_last, sentences.ends, at), is_given | is_last
+        at = at[:, None, None]
         allowed = tf.where(at == PAD_ID, allowed, vocabulary == at)
         # NaN must stay visible: searches check for it.
         left = tf.where(allowed | tf.math.is_nan(log_probs), log_probs, _FORBIDDEN)
         total = tf.reduce_logsumexp(left, axis=-1)
-        is_given = step < sentences.given  # [B]
         uncounted = tf.where(is_given[:, None], total, 0.0)  # [B, K]
         return left - uncounted[..., None], total - uncounted
 
@@ -162,6 +186,17 @@ def constrain(
         return constrained()
     longest = tf.shape(sentences.prefixes)[1]
     return tf.cond(tf.reduce_any([step < longest, *applying]), constrained, free)
+
+
+def _ends(vocab_size: int | tf.Tensor, sentences: Sentences, others: Sequence[int]) -> tf.Tensor:
+    """Returns which ids end an output: [B, 1, V]."""
+    ids = tf.range(vocab_size)
+    return (ids == sentences.ends[:, None, None]) | is_any(ids, others)
+
+
+def is_any(ids: tf.Tensor, wanted: Sequence[int]) -> tf.Tensor:
+    """Returns which `ids` are among those `wanted`."""
+    return tf.reduce_any(ids[..., None] == tf.constant([*wanted], ids.dtype), axis=-1)
 
 
 def forced(step: tf.Tensor, sentences: Sentences) -> tf.Tensor:

@@ -97,6 +97,10 @@ class DecodeHParams(HParams):
         False,
         "Make every output exactly extra_length longer than its source.",
     )
+    end_at_limit: bool = setting(
+        False,
+        "Make EOS the last subword of an output that reaches its limit; it does not count.",
+    )
     well_formed: bool = setting(False, "Search only among well-formed trees, for parsing.")
     batch_size: int = setting(
         0, "Sentences decoded together; 0 fits them to a budget of subwords.", minimum=0
@@ -173,11 +177,14 @@ class DecodeHParams(HParams):
         if self.coverage_penalty and (self.beam_size == 1 or self.sampling_method == "random"):
             raise self._useless("coverage_penalty", "beam search: beam_size above 1, no sampling")
         if self.well_formed and (
-            self.min_length or self.no_repeat_ngram_size or self.force_decode_length
+            self.min_length
+            or self.no_repeat_ngram_size
+            or self.force_decode_length
+            or self.end_at_limit
         ):
             raise UsageError(
                 f"{self.noun} 'well_formed': trees cannot also obey min_length, "
-                "no_repeat_ngram_size or force_decode_length; leave them out"
+                "no_repeat_ngram_size, force_decode_length or end_at_limit; leave them out"
             )
         if self.well_formed and self.length_factor != 1:
             raise UsageError(f"{self.noun} 'well_formed': trees need length_factor=1")

@@ -56,6 +56,11 @@ class Ensemble:
         """The ids that any of the models never outputs."""
         return tuple(sorted({id_ for model in self.models for id_ in model.never_output}))
 
+    @property
+    def other_ends(self) -> tuple[int, ...]:
+        """The ids that end an output of any of the models, besides EOS."""
+        return tuple(sorted({id_ for model in self.models for id_ in model.other_ends}))
+
     def __call__(self, features: Features) -> tf.Tensor:
         """Returns log-probabilities [B, T, V]; see `Seq2Seq.call`."""
         return _mean([model(features) for model in self.models])

@@ -10,10 +10,17 @@ from t2t_lite.alignment.shortlist import Shortlist
 from t2t_lite.errors import UsageError, quoted
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.search.beam_search import BeamSearch, greedy_search
-from t2t_lite.search.constraints import Constraint, FixedLength, MinLength, NoRepeatedNgrams
+from t2t_lite.search.constraints import (
+    Constraint,
+    EndAtLimit,
+    FixedLength,
+    MinLength,
+    NoRepeatedNgrams,
+    Suppressed,
+)
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.search.ensemble import Ensemble
-from t2t_lite.search.parts import SearchPart, StepModel
+from t2t_lite.search.parts import SearchPart, StepModel, ends_of
 from t2t_lite.search.penalties import NO_PENALTY, Penalty
 from t2t_lite.search.sampling import RandomSearch, Sampler
 from t2t_lite.search.search_loop import SearchLoop
@@ -48,7 +55,9 @@ def make_search(
     if h.well_formed:
         steps = TreeGrammar.of(model, encoders["inputs"], encoders["targets"], h.extra_length)
     own = _own_parts(h, encoders, parts)
-    constraints = _constraints(h, own)
+    constraints = _constraints(h, own, ends_of(model)[1:])
+    if h.end_at_limit:
+        constraints = (*constraints, EndAtLimit())
     is_prompt = isinstance(encoders.get("inputs"), NoText)
     shortlist = _shortlist(h, encoders, own)
     samples = h.sampling_method == "random"
@@ -94,13 +103,17 @@ def make_term_search(
     h = hparams
     own = _own_parts(h, encoders, parts)
     penalty = _own(own, Penalty) or Penalty.from_hparams(h, encoders, "")
+    _, *others = ends_of(model)  # an output without its terms must not end, whatever ends it
     return TermSearch(
         model,
         kinds,
         beam_size,
         penalty if h.beam_size > 1 else NO_PENALTY,
         stop_early=not h.return_beams,
-        constraints=_constraints(h, own),
+        constraints=(
+            *_constraints(h, own, ()),
+            *([Suppressed(tuple(others))] if others else []),
+        ),
         xla_compile=h.xla_compile,
     )
 
@@ -114,12 +127,14 @@ def _own_parts(
     return [*own, *parts]
 
 
-def _constraints(h: DecodeHParams, own: Sequence[SearchPart]) -> tuple[Constraint, ...]:
-    """Returns all constraints of a search."""
+def _constraints(
+    h: DecodeHParams, own: Sequence[SearchPart], others: tuple[int, ...]
+) -> tuple[Constraint, ...]:
+    """Returns the constraints of any search; `others`: ids that end an output besides EOS."""
     return (
-        *([MinLength(h.min_length)] if h.min_length else []),
+        *([MinLength(h.min_length, others)] if h.min_length else []),
         *([NoRepeatedNgrams(h.no_repeat_ngram_size)] if h.no_repeat_ngram_size else []),
-        *([FixedLength()] if h.force_decode_length else []),
+        *([FixedLength(others)] if h.force_decode_length else []),
         *(part for part in own if isinstance(part, Constraint)),
     )
 

@@ -9,7 +9,7 @@ import tensorflow as tf
 from t2t_lite.layers.attention import AttentionHook
 from t2t_lite.models.seq2seq import DecodeState, Seq2Seq
 from t2t_lite.search.decode_hparams import DecodeHParams
-from t2t_lite.text.text_encoder import TextEncoder
+from t2t_lite.text.text_encoder import EOS_ID, TextEncoder
 
 # Log-probability of a hypothesis that does not exist; T2T's value. No real one is this unlikely.
 DEAD = -1e7
@@ -96,6 +96,11 @@ class WrappedModel:
         """The ids that the wrapped model never outputs, if it tells any."""
         return getattr(self._model, "never_output", ())
 
+    @property
+    def other_ends(self) -> tuple[int, ...]:
+        """The ids that end an output of the wrapped model besides EOS, if it tells any."""
+        return getattr(self._model, "other_ends", ())
+
     def grow(self, state: DecodeState, length: tf.Tensor) -> DecodeState:
         """Grows the state to `length` steps in all."""
         inner = self._model.grow(inner_state(state), length)
@@ -109,6 +114,11 @@ class WrappedModel:
     def hook_attention(self, hook: AttentionHook) -> AbstractContextManager[None]:
         """Hooks the model's attention to the source; see `Seq2Seq.hook_attention`."""
         return self._model.hook_attention(hook)
+
+
+def ends_of(model: Any) -> tuple[int, ...]:
+    """Returns the ids that end an output: EOS, then those of the model's `other_ends`, if any."""
+    return (EOS_ID, *getattr(model, "other_ends", ()))
 
 
 def narrowed(model: StepModel | Seq2Seq, state: DecodeState, ids: tf.Tensor) -> DecodeState:

@@ -166,7 +166,7 @@ class RandomSearch(SearchLoop):
         here = ~old.ended[..., None] & (tf.range(tf.shape(old.ids)[2]) == step)  # [B, K, L]
         log_probs = tf.where(old.ended, old.log_probs, old.log_probs + chosen)
         # A sample with NaN cannot be continued.
-        ended = old.ended | (tokens == self._eos_id) | tf.math.is_nan(log_probs)
+        ended = old.ended | self._ended(tokens) | tf.math.is_nan(log_probs)
         new = _Samples(
             ids=tf.where(here, tokens[..., None], old.ids),
             log_probs=log_probs,

@@ -19,8 +19,8 @@ from t2t_lite.alignment.shortlist import Shortlist
 from t2t_lite.errors import UsageError
 from t2t_lite.models.output_projection import EXCLUDED
 from t2t_lite.models.seq2seq import DecodeState
-from t2t_lite.search.constraints import Constraint, Suppressed, constrain, forced
-from t2t_lite.search.parts import DEAD, Sentences, StepModel, narrowed
+from t2t_lite.search.constraints import Constraint, Suppressed, constrain, forced, is_any
+from t2t_lite.search.parts import DEAD, Sentences, StepModel, ends_of, narrowed
 from t2t_lite.search.penalties import NO_PENALTY, Penalty
 from t2t_lite.search.plain_keras import as_step_model
 from t2t_lite.text.text_encoder import EOS_ID, PAD_ID
@@ -63,7 +63,8 @@ class SearchLoop(abc.ABC):
 
     Args:
         model: any `Seq2Seq` or `StepModel`, or a plain `keras.Model` (see `PlainKerasModel`). What
-            its member `never_output` lists, if it has one, is suppressed.
+            its member `never_output` lists, if it has one, is suppressed; what `other_ends` lists
+            ends an output as EOS does.
         beam_size: K, hypotheses per sentence.
         constraints: what outputs must or must not contain.
         penalty: what outputs are scored by.
@@ -103,6 +104,12 @@ class SearchLoop(abc.ABC):
         self._eos_id = eos_id
         self._shortlist = shortlist
         self._never_output: Sequence[int] = getattr(model, "never_output", ())
+        self._ends = (eos_id, *ends_of(model)[1:])
+        if shortlist and len(self._ends) > 1:
+            raise UsageError(
+                f"{type(model).__name__} ends outputs with several ids, which a short list cannot "
+                "hold: leave it out"
+            )
         if shortlist and not getattr(model, "can_narrow", False):
             raise UsageError(
                 f"{type(model).__name__} cannot decode with a short list: leave it out"
@@ -365,6 +372,10 @@ class SearchLoop(abc.ABC):
         permitted |= (tf.range(tf.shape(permitted)[1]) == next_id) & (next_id != PAD_ID)
         logits = tf.cast(logits, tf.float32)
         return tf.where(permitted[:, None], logits, EXCLUDED), state
+
+    def _ended(self, tokens: tf.Tensor) -> tf.Tensor:
+        """Returns which tokens end an output."""
+        return is_any(tokens, self._ends)
 
     def _constrained(
         self, logits: tf.Tensor, ids: tf.Tensor, step: tf.Tensor, sentences: Sentences

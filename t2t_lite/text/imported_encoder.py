@@ -1,12 +1,14 @@
 """Vocabularies of imported models: a table of pieces, over a SentencePiece model or over words.
 
 A side has two files. `vocab.imported.source.json` holds the table: the pieces by id, of which one
-is for all that is unknown, and the tokens of languages. `vocab.imported.source.spm` holds the
+is for all that is unknown, the tokens of languages, and tokens that were added to the model, which
+are split off a text before all else. `vocab.imported.source.spm` holds the
 SentencePiece model that splits text into pieces; its own ids mean nothing here. An empty file says
 that the text is split already: pieces are words between spaces.
 """
 
 import functools
+import itertools
 import json
 import pathlib
 import re
@@ -19,6 +21,7 @@ import sentencepiece
 
 from t2t_lite import files, json_files
 from t2t_lite.errors import DataError, UserError, quoted
+from t2t_lite.text.added_tokens import AddedTokens, without_spaces
 from t2t_lite.text.language_tokens import TEXT, TRANSLATION, LanguageTokens
 from t2t_lite.text.sentencepiece_encoder import without_space_rules
 from t2t_lite.text.text_encoder import EOS_ID, SPACE, UNKNOWN_WORD
@@ -56,12 +59,20 @@ class ImportedEncoder(LanguageTokens):
         self.languages = table["languages"]
         self.language_of = table["language_of"]
         self.language = table["language"]
-        # In a text, the names of special pieces are words like any others.
+        self._added = AddedTokens(
+            {self._pieces[id_]: id_ for id_ in table["added"]},
+            [self._pieces[id_] for id_ in table["added_words"]],
+            table["keeps_spaces"],
+        )
+        # In a text, the names of special pieces are words like any others, as are those of added
+        # tokens where words end with letters.
+        hidden = {*self._special, *(self._added.ids.values() if self._added.keeps_spaces else ())}
         self._ids = {
             piece: id_
             for id_, piece in enumerate(self._pieces)
-            if id_ > EOS_ID and id_ not in self._special
+            if id_ > EOS_ID and id_ not in hidden
         }
+        self._cleans_spaces: bool = table["cleans_spaces"]
         self._processor = _read_model(path.with_suffix(_MODEL))
         self._shown = list(self._pieces)
         if self._processor is not None:
@@ -136,8 +147,10 @@ class ImportedEncoder(LanguageTokens):
             return [word for word in text.split() if word not in self._ids]
         if self._unknown_id not in self.split([text])[0]:
             return []
-        pieces = [p for p in self._processor.encode(text, out_type=str) if p not in self._ids]
-        return [c for piece in pieces for c in piece if c != SPACE and c not in self._ids]
+        texts = [part for part in self._added.split(text) if isinstance(part, str)]
+        pieces = [p for t in texts for p in self._processor.encode(t, out_type=str)]
+        strange = [piece for piece in pieces if piece not in self._ids]
+        return [c for piece in strange for c in piece if c != SPACE and c not in self._ids]
 
     @property
     def text_ids(self) -> Mapping[str, int]:
@@ -152,8 +165,33 @@ class ImportedEncoder(LanguageTokens):
     def _text_ids(self, ids: Sequence[int]) -> list[int]:
         return [i for i in super()._text_ids(ids) if i not in self._special]
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the SentencePiece model alone tells how text becomes ids, and ids text."""
+        return not self._added.ids and not self._cleans_spaces
+
     def split(self, lines: Sequence[str]) -> list[list[int]]:
         """Returns the ids of each line without language tokens."""
+        if not self._added.ids:
+            return self._split(lines)
+        parts = [self._added.split(line) for line in lines]
+        texts = iter(self._split([p for line in parts for p in line if isinstance(p, str)]))
+        space = [self._ids.get(SPACE, self._unknown_id)] if self._added.keeps_spaces else []
+        encoded: list[list[int]] = []
+        for line in parts:
+            ids: list[int] = []
+            for part, after in itertools.zip_longest(line, line[1:]):
+                if isinstance(part, int):
+                    ids.append(part)
+                    continue
+                ids += next(texts)
+                if after is not None and part[-1].isspace():
+                    ids += space
+            encoded.append(ids)
+        return encoded
+
+    def _split(self, lines: Sequence[str]) -> list[list[int]]:
+        """Returns the ids of each line without added tokens."""
         get, unknown = self._ids.get, self._unknown_id
         if self._processor is None:
             return [[get(word, unknown) for word in line.split()] for line in lines]
@@ -174,7 +212,8 @@ class ImportedEncoder(LanguageTokens):
         if self._processor is None:
             return " ".join(UNKNOWN_WORD if i == self._unknown_id else self._shown[i] for i in ids)
         shown = [f" {UNKNOWN_WORD} " if i == self._unknown_id else self._shown[i] for i in ids]
-        return self._processor.decode(shown).strip()
+        text = self._processor.decode(shown).strip()
+        return without_spaces(text) if self._cleans_spaces else text
 
 
 def write_encoder(
@@ -187,6 +226,10 @@ def write_encoder(
     languages: Mapping[str, int] | None = None,
     language_of: str = "",
     language: str = "",
+    added: Sequence[int] = (),
+    added_words: Sequence[int] = (),
+    keeps_spaces: bool = False,
+    cleans_spaces: bool = False,
     origin: str = "",
 ) -> None:
     """Writes the two files of an `ImportedEncoder`, each whole or not at all.
@@ -200,6 +243,10 @@ def write_encoder(
         languages: the ids of language tokens by code; none if texts have no such token.
         language_of: with languages: `TEXT` or `TRANSLATION`, what a text's token is of.
         language: the code of the default language; "": none.
+        added: ids of tokens that are split off a text before the model splits the rest.
+        added_words: those of them that are only found as words of their own.
+        keeps_spaces: see `AddedTokens`.
+        cleans_spaces: whether decoded text loses the spaces before punctuation.
         origin: the file that all this is from, for errors; "": `path`.
 
     Raises:
@@ -212,6 +259,10 @@ def write_encoder(
         "languages": dict(languages or {}),
         "language_of": language_of,
         "language": language,
+        "added": list(added),
+        "added_words": list(added_words),
+        "keeps_spaces": keeps_spaces,
+        "cleans_spaces": cleans_spaces,
     }
     try:
         _checked(table)
@@ -295,6 +346,14 @@ def _checked(table: dict[str, Any]) -> dict[str, Any]:
     language_of, language = table.get("language_of"), table.get("language")
     if language_of not in expected:
         raise ValueError(f"'language_of': {quoted(language_of)}, expected one of {expected}")
+    # Tables written before these fields lack them.
+    for name in ("added", "added_words"):
+        ids = table.setdefault(name, [])
+        if not isinstance(ids, list) or not all(_is_id(i, size) and pieces[i] for i in ids):
+            raise ValueError(f"{name!r}: expected a list of ids, got {quoted(ids)}")
+    for name in ("keeps_spaces", "cleans_spaces"):
+        if not isinstance(table.setdefault(name, False), bool):
+            raise ValueError(f"{name!r}: expected true or false, got {quoted(table[name])}")
     if language != "" and not (isinstance(language, str) and language in languages):
         raise ValueError(f"'language': {quoted(language)} is not one of 'languages'")
     return table

@@ -42,6 +42,7 @@ MAPPED = {
     "replace_unk",
     "extra_length",
     "length_factor",
+    "end_at_limit",
     "batch_size",
     "return_beams",
     "write_beam_scores",
@@ -98,7 +99,13 @@ def worker_of(decoder):
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("changes", ["", "min_length=4", "no_repeat_ngram_size=1", "batch_size=2"])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *("", "min_length=4", "no_repeat_ngram_size=1", "batch_size=2"),
+        "end_at_limit=true,length_factor=0",
+    ],
+)
 def test_greedy_outputs_are_those_of_tensorflow(run, changes):
     found, expected = (
         decoder.decode(decoder.text.encode(LINES))

@@ -12,7 +12,9 @@ from t2t_lite.decoding.translator import Translator
 from t2t_lite.errors import DataError
 from t2t_lite.export import saved_model
 from t2t_lite.export.graph_text import graph_tokenizer, source_text
+from t2t_lite.export.pieces import tokens_of
 from t2t_lite.imports import hugging_face_vocabularies as vocabularies
+from t2t_lite.imports.hugging_face_tokens import read_tokenizer
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text.imported_encoder import ImportedEncoder, write_encoder
 from t2t_lite.text.language_tokens import TRANSLATION
@@ -28,7 +30,8 @@ _LINES = [
 def source(tmp_path_factory):
     path = tmp_path_factory.mktemp("source") / "source.json"
     size = len(vocabularies.pieces_by_id(_MODEL / "vocab.json"))
-    side, _ = vocabularies.marian(_MODEL, size - 1, 0, size - 1)
+    tokenizer = read_tokenizer(_MODEL, "marian")
+    side, _ = vocabularies.marian(_MODEL, tokenizer, [size, size], size - 1, [0], size - 1)
     side.vocabulary.write(path)
     return ImportedEncoder(path)
 
@@ -55,6 +58,15 @@ def test_lines_without_a_language_fail_in_a_graph(source):
             graph.tokenize(tf.constant([line]))
         with pytest.raises(DataError):
             source.encode(line)
+
+
+@pytest.mark.parametrize("field", [{"added": [3]}, {"cleans_spaces": True}])
+def test_no_graph_splits_off_added_tokens_or_cleans_spaces(tmp_path, field):
+    path = tmp_path / "v.json"
+    write_encoder(path, ["<pad>", "</s>", "<unk>", "a", "b"], 2, **field)
+    encoder = ImportedEncoder(path)
+    assert graph_tokenizer(encoder) is None
+    assert tokens_of({"inputs": encoder, "targets": encoder}) is None
 
 
 def test_words_in_a_graph(tmp_path):

@@ -9,7 +9,8 @@ import pytest
 from support.hugging_face_models import Recorded
 
 TESTS = pathlib.Path(__file__).parents[1]
-MODELS = sorted(path.parent for path in (TESTS / "fixtures" / "hugging_face").glob("*/kind.json"))
+FIXTURES = TESTS / "fixtures" / "hugging_face"
+MODELS = sorted(path.parents[1] for path in FIXTURES.glob("*/records/kind.json"))
 # The decode hparams of each recorded search.
 SEARCHES = {
     "greedy": "beam_size=1",

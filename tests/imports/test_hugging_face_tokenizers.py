@@ -13,8 +13,9 @@ import sys
 import pytest
 
 from support.texts import write_lines
-from t2t_lite.errors import DataError
+from t2t_lite.errors import DataError, UserError
 from t2t_lite.imports import hugging_face_vocabularies as vocabularies
+from t2t_lite.imports.hugging_face_tokens import read_tokenizer
 from t2t_lite.text.imported_encoder import ImportedEncoder
 from t2t_lite.text.languages import Languages, speaking
 
@@ -26,10 +27,16 @@ _PYTHON = os.environ.get("TRANSFORMERS_PYTHON", sys.executable)
 
 
 def _sides(layout, folder, recorded):
-    padding, end = recorded["padding"], recorded["end"]
+    padding, ends, size = recorded["padding"], [recorded["end"]], recorded["size"]
     if layout == "marian":
-        return vocabularies.marian(folder, padding, end, padding)
-    return vocabularies.m2m100(folder, recorded["size"], padding, end, None)
+        tokenizer = read_tokenizer(folder, "marian")
+        return vocabularies.marian(folder, tokenizer, [size, size], padding, ends, padding)
+    return m2m100(folder, size, padding, ends)
+
+
+def m2m100(folder, size=1000, padding=1, ends=(2,)):
+    tokenizer = read_tokenizer(folder, "m2m_100")
+    return vocabularies.m2m100(folder, tokenizer, size, padding, ends, None)
 
 
 def assert_equal_ids(folder, layout, work):
@@ -75,13 +82,14 @@ def test_nllb_as_transformers_saves_it(tmp_path, lists_languages_twice):
     assert_equal_ids(folder, "nllb", tmp_path)
 
 
-def test_a_legacy_order_of_special_tokens_is_told(tmp_path, caplog):
+def test_a_legacy_order_of_special_tokens_is_refused(tmp_path):
     folder = shutil.copytree(_FIXTURE / "nllb", tmp_path / "nllb")
     path = folder / "tokenizer_config.json"
-    for is_legacy in (False, True):
-        path.write_text(json.dumps({"legacy_behaviour": is_legacy}))
-        vocabularies.m2m100(folder, 1000, 1, 2, None)
-        assert ("legacy_behaviour=True has no counterpart" in caplog.text) == is_legacy
+    path.write_text(json.dumps({"legacy_behaviour": False}))
+    m2m100(folder)
+    path.write_text(json.dumps({"legacy_behaviour": True}))
+    with pytest.raises(UserError, match=r"config\.json: legacy_behaviour=True has no counterpart"):
+        m2m100(folder)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +111,7 @@ def test_other_kinds_of_tokenizers_are_refused(tmp_path, change, reason):
     change(contents)
     path.write_text(json.dumps(contents))
     with pytest.raises(DataError, match=rf"{reason}.*; add sentencepiece\.bpe\.model") as error:
-        vocabularies.m2m100(folder, 1000, 1, 2, None)
+        m2m100(folder)
     assert "\n" not in str(error.value)
 
 

@@ -192,24 +192,60 @@ def test_the_longest_output_of_a_generation_config_is_limited(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changes", "warning"),
+    ("changes", "message"),
     [
-        ({"min_new_tokens": 5}, "min_new_tokens=5"),
         ({"begin_suppress_tokens": [3]}, "begin_suppress_tokens=[3]"),
         ({"forced_eos_token_id": 3}, "forced_eos_token_id=3"),
+        ({"forced_eos_token_id": [0, 3]}, "forced_eos_token_id=[0, 3]"),
         ({"forced_bos_token_id": 3}, "forced_bos_token_id=3"),
+        ({"do_sample": True}, "do_sample=True"),
+        ({"repetition_penalty": 1.2}, "repetition_penalty=1.2"),
+        ({"stop_strings": ["."]}, "stop_strings=['.']"),
+        ({"a_setting_of_2030": 1}, "a_setting_of_2030=1"),
         ({"renormalize_logits": True, "suppress_tokens": [3, 39]}, "renormalize_logits=True"),
-        ({"forced_eos_token_id": 0, "min_new_tokens": 0, "begin_suppress_tokens": []}, ""),
-        ({"renormalize_logits": True, "forced_eos_token_id": None}, ""),
+        ({"renormalize_logits": True, "min_length": 3}, "renormalize_logits=True"),
+        ({"early_stopping": "always"}, "early_stopping='always'"),
     ],
 )
-def test_what_generations_lack_here_is_told(tmp_path, caplog, changes, warning: str):
+def test_what_generations_lack_here_is_refused(tmp_path, changes, message: str):
     folder = hugging_face_folder(tmp_path / "model")
     (folder / "generation_config.json").write_text(json.dumps(changes))
-    hugging_face.read(folder)
-    told = [r.getMessage() for r in caplog.records if "no counterpart" in r.getMessage()]
-    assert len(told) == bool(warning)
-    assert all(warning in message for message in told)
+    assert message in refusal(folder)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"forced_eos_token_id": 0, "min_new_tokens": 0, "begin_suppress_tokens": []},
+        {"renormalize_logits": True, "forced_eos_token_id": None, "forced_bos_token_id": None},
+        {"do_sample": False, "temperature": 0.7, "top_k": 50, "num_return_sequences": 3},
+        {"a_setting_of_2030": False, "transformers_version": "5.99"},
+        {"pad_token_id": 39, "bos_token_id": 0, "eos_token_id": [0], "use_cache": True},
+    ],
+)
+def test_settings_of_generations_without_effect(tmp_path, changes, caplog):
+    folder = hugging_face_folder(tmp_path / "model")
+    expected = DecodeHParams().override(hugging_face.read(folder).decode_hparams)
+    (folder / "generation_config.json").write_text(json.dumps(changes))
+    found = DecodeHParams().override(hugging_face.read(folder).decode_hparams)
+    assert found.copy(end_at_limit=False) == expected
+    assert found.end_at_limit == (changes.get("forced_eos_token_id") == 0)
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("changes", "least"),
+    [
+        ({"min_length": 1}, 0),
+        ({"min_length": 5}, 4),
+        ({"min_new_tokens": 5}, 5),
+        ({"min_length": 9, "min_new_tokens": 5}, 5),  # the latter replaces the former
+    ],
+)
+def test_least_lengths_count_the_start_or_not(tmp_path, changes, least: int):
+    folder = hugging_face_folder(tmp_path / "model")
+    (folder / "generation_config.json").write_text(json.dumps(changes))
+    assert DecodeHParams().override(hugging_face.read(folder).decode_hparams).min_length == least
 
 
 def test_padding_without_probability(tmp_path):
@@ -271,7 +307,7 @@ def test_languages_of_opus_mt(tmp_path, capsys):
     assert encoder.encode(">>fra<< it")[0] == 1161
 
 
-def test_languages_of_m2m100(tmp_path, caplog):
+def test_languages_of_m2m100(tmp_path):
     folder = hugging_face_folder(tmp_path / "model")
     pieces = (folder / "source.spm").read_bytes()
     (folder / "sentencepiece.bpe.model").write_bytes(pieces)
@@ -305,8 +341,7 @@ def test_languages_of_m2m100(tmp_path, caplog):
     assert (model.hparams.start_id, model.hparams.position_offset) == (1, 2)
     assert model.source.unknown == 3
     change_json(folder / "config.json", forced_bos_token_id=3)
-    assert hugging_face.read(folder).target.language == ""
-    assert "forced_bos_token_id=3 is not a language" in caplog.text
+    assert "forced_bos_token_id=3 has no counterpart here, since it is not" in refusal(folder)
 
 
 def test_bfloat16(tmp_path):

@@ -39,7 +39,10 @@ from t2t_lite.search.sampling import RandomSearch
         ("sampling_method=random,coverage_penalty=0.2", "0.2 applies only to beam search"),
         ("beam_size=1,coverage_penalty=0.2", "0.2 applies only to beam search"),
         ("well_formed=true,min_length=3", "trees cannot also obey min_length"),
-        ("well_formed=true,force_decode_length=true", "or force_decode_length; leave them out"),
+        (
+            "well_formed=true,force_decode_length=true",
+            "force_decode_length or end_at_limit; leave them out",
+        ),
         ("force_decode_length=true,min_length=3", "lengths are fixed; leave out min_length"),
         ("dtype=half", "dtype=half: expected float32, bfloat16 or float16 "),
         ("well_formed=true,xla_compile=true", "XLA would recompile the search among trees"),

@@ -10,10 +10,11 @@ import pytest
 from support.rounding import assert_close
 from support.small_models import ByHand
 from t2t_lite.errors import UsageError
-from t2t_lite.search.beam_search import BeamSearch
-from t2t_lite.search.constraints import FixedLength, MinLength, NoRepeatedNgrams
+from t2t_lite.search.beam_search import BeamSearch, greedy_search
+from t2t_lite.search.constraints import EndAtLimit, FixedLength, MinLength, NoRepeatedNgrams
 from t2t_lite.search.parts import DEAD
 from t2t_lite.search.penalties import NO_PENALTY, Penalty
+from t2t_lite.search.sampling import RandomSearch
 
 EOS, A, B = 1, 2, 3
 NEVER = [0.0, 0.0, 0.0, 0.0]
@@ -137,6 +138,36 @@ def test_exact_length(table):
     check(search(table, limit=2, constraints=exact), [(A_[0], log(A_[1])), (B_[0], log(B_[1]))])
     found = search(table, limit=3, constraints=exact)
     check(found, [(BA[0], log(BA[1])), (AB[0], log(AB[1]))])
+
+
+def test_eos_at_the_limit(table):
+    """It does not count, and overrides the other constraints; ends before the limit do count."""
+    ends = (EndAtLimit(),)
+    found = search(table, Penalty(1.0, "average"), limit=3, constraints=ends)
+    cut = [([B, A, EOS], math.log(0.36) / 3), ([A, B, EOS], math.log(0.27) / 3)]
+    check(found, cut)
+    long = (MinLength(5), NoRepeatedNgrams(1), EndAtLimit())
+    check(
+        search(table, limit=2, constraints=long), [([A, EOS], log([0.6])), ([B, EOS], log([0.4]))]
+    )
+    greedy = greedy_search(table, ends)
+    check(greedy(np.array([[1, 5]]), [2]), [([A, EOS], math.log(0.6))])
+
+
+def test_other_ids_may_end_an_output():
+    """They stay in the output; the least length and an exact one hold for them, too."""
+    model = ByHand(np.array(TABLE)[:, None], ATTENTION)
+    model.other_ends = (B,)
+    found = BeamSearch(model, 2, NO_PENALTY, stop_early=False)(np.array([[1, 5]]), [4])
+    check(found, [([B], math.log(0.4)), ([A, EOS], log([0.6, 0.55]))])
+    long = (MinLength(1, (B,)),)
+    found = BeamSearch(model, 2, NO_PENALTY, False, long)(np.array([[1, 5]]), [4])
+    check(found, [([A, EOS], log([0.6, 0.55])), ([A, B], log([0.6, 0.45]))])
+    exact = (FixedLength((B,)),)
+    found = BeamSearch(model, 2, NO_PENALTY, False, exact)(np.array([[1, 5]]), [1])
+    check(found, [([B], math.log(0.4))])
+    samples = RandomSearch(model, 8, seed=0)(np.array([[1, 5]]), [4]).ids[0].tolist()
+    assert {tuple(ids) for ids in samples} <= {(B, 0, 0, 0), (A, EOS, 0, 0), (A, B, 0, 0)}
 
 
 def test_no_token_twice(table):

@@ -19,7 +19,7 @@ class Recorded:
     """A model as imported, and what transformers has computed with the original.
 
     Args:
-        folder: of the original, with recorded.npz.
+        folder: of the original, with records/recorded.npz.
         run_folder: where to import it.
     """
 
@@ -28,7 +28,7 @@ class Recorded:
         open_models.import_run(str(folder), str(run_folder))
         self._run = RunFolder.open(str(run_folder))
         self._model = self._run.load_model().model
-        with np.load(folder / "recorded.npz") as file:
+        with np.load(folder / "records" / "recorded.npz") as file:
             self._recorded = dict(file)
         config = json.loads((folder / "config.json").read_text())
         self._padding, end = config["pad_token_id"], config["eos_token_id"]

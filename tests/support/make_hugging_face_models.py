@@ -5,7 +5,7 @@ depends on. From the repository, with a Python that has them:
 
     python tests/support/make_hugging_face_models.py --output_dir=FOLDER [--count=20]
 
-Each model becomes a folder as it would be published, with recorded.npz beside the model's files:
+Each model becomes a folder as it would be published, with records/recorded.npz in it:
 
     sources        [N, S]: ids, padded
     teacher_forced [M, T], logits [M, T, V]: of the first M sources
@@ -145,8 +145,10 @@ def make(kind: Kind, folder: pathlib.Path, sources: int = SOURCES, logits: int =
             break
     else:
         raise UnfitModelError
-    np.savez_compressed(folder / "recorded.npz", **recorded)
-    (folder / "kind.json").write_text(json.dumps(dataclasses.asdict(kind), indent=1) + "\n")
+    records = folder / "records"  # in a folder of its own, which is no part of the model
+    records.mkdir()
+    np.savez_compressed(records / "recorded.npz", **recorded)
+    (records / "kind.json").write_text(json.dumps(dataclasses.asdict(kind), indent=1) + "\n")
 
 
 def search_of(kind: Kind, config: Mapping[str, Any]) -> dict[str, Any]:
@@ -404,7 +406,7 @@ def main() -> None:
             family = families[seed % len(families)]
             folder = options.output_dir / f"{family}_{seed}"
             print(folder.name, flush=True)
-            if not (folder / "recorded.npz").exists():
+            if not (folder / "records").exists():
                 shutil.rmtree(folder, ignore_errors=True)
                 try:
                     make(random_kind(family, seed), folder)

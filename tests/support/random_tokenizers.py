@@ -106,7 +106,7 @@ def _train(path: pathlib.Path, seed: int, size: int, kind: str, **special: int) 
     """Trains a SentencePiece model of random words; returns its pieces by id."""
     with path.open("wb") as file:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(_random_lines(seed)),
+            sentence_iterator=iter(random_lines(seed)),
             model_writer=file,
             vocab_size=size,
             model_type=kind,
@@ -118,7 +118,8 @@ def _train(path: pathlib.Path, seed: int, size: int, kind: str, **special: int) 
     return [model.id_to_piece(i) for i in range(model.get_piece_size())]
 
 
-def _random_lines(seed: int) -> Sequence[str]:
+def random_lines(seed: int) -> Sequence[str]:
+    """Returns lines of random words."""
     rng = np.random.default_rng(seed)
     letters = list("abdefgiklmnoprstu")
     words = ["".join(rng.choice(letters, rng.integers(2, 7))) for _ in range(300)]
