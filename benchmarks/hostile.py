@@ -29,6 +29,7 @@ from collections.abc import Iterator
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import hostile_directories
+import hostile_imports
 import hostile_readers
 import hostile_user_files
 from hostile_readers import Reader
@@ -37,7 +38,11 @@ from starlette.exceptions import HTTPException
 from t2t_lite.errors import UserError
 
 MOST_SECONDS = 5.0
-READERS = hostile_readers.READERS | hostile_user_files.READERS | hostile_directories.READERS
+READERS = {
+    name: reader
+    for module in (hostile_readers, hostile_user_files, hostile_directories, hostile_imports)
+    for name, reader in module.READERS.items()
+}
 
 
 # ---- the trial

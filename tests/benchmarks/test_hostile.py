@@ -24,6 +24,7 @@ READERS = [
     *("vocabulary: tokens", "vocabulary: subwords", "vocabulary: bpe", "tfrecords", "run folder"),
     *("checkpoint", "t2t folder", "t2t checkpoint", "part file", "requests", "answers"),
     *("settings", "keras archive", "t2t texts", "user directory"),
+    *("import: marian", "import: mariannmt", "import: m2m100", "import: nllb"),
 ]
 
 
