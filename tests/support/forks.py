@@ -52,13 +52,11 @@ class _Forks:
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         self._tests = {item.nodeid: item for item in session.items}
-        # Made anew by each child, it would be emptied.
+        # A child that makes this folder removes what the one before it has left there.
         self._config._tmp_path_factory.getbasetemp()
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(
-        self, item: pytest.Item, nextitem: pytest.Item | None
-    ) -> bool | None:
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: Any) -> bool | None:
         if self._is_child:
             return None
         file = item.nodeid.partition("::")[0]
@@ -72,7 +70,7 @@ class _Forks:
         try:
             for what, data in iter(self._pipe.recv, None):
                 self._pass_on(item, what, data)
-        except EOFError:
+        except (EOFError, ConnectionResetError):
             self._die_as_the_child()
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
         return True
