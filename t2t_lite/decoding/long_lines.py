@@ -1,5 +1,6 @@
 """Splits lines that are too long for the model, and joins the hypotheses of their pieces."""
 
+import bisect
 import itertools
 import re
 from collections import defaultdict
@@ -7,25 +8,49 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import regex
 
 from t2t_lite.data.problem import Output
 from t2t_lite.decoding.hypotheses import Details, Hypothesis
 
-# Where to break, best first: after a sentence, a clause, a word.
-_BREAKS = (
-    re.compile(r"""[.!?;]["'”’»)\]]*\s+|[。！？；｡]["'”’»）」』]*\s*"""),
-    re.compile(r",\s+|[，、]\s*"),
-    re.compile(r"\s+"),
+_WHITE = r"[\s\u200b]"
+_CLOSING = r"[\p{Pe}\p{Pf}\"']*"
+# Where to break, best first: after a sentence, a clause, white space, a word with another border,
+# a syllable. What ends sentences in Latin script is in numbers and addresses, too: white space must
+# follow it.
+_BREAKS = tuple(
+    regex.compile(pattern, regex.V1)
+    for pattern in (
+        rf"[.!?;…]+{_CLOSING}{_WHITE}+"
+        rf"|[\p{{Sentence_Terminal}}；--[.!?]]+{_CLOSING}{_WHITE}*(?!\p{{Nd}})",
+        rf"[,:]{_CLOSING}{_WHITE}+"
+        rf"|[\p{{Terminal_Punctuation}}--[\p{{Sentence_Terminal}}\p{{ASCII}}\u1361]]+{_CLOSING}"
+        rf"{_WHITE}*(?!\p{{Nd}})",
+        r"\s+",
+        r"[\u200b\u0f0b\u1361]+",
+        # In Thai and Lao, vowels with which syllables begin or end, and what ends words.
+        r"(?=\p{Logical_Order_Exception})|[\u0e2f\u0e30\u0e33\u0e46\u0eaf\u0eb0\u0eb3\u0ec6]+",
+    )
+)
+_EDGES = regex.compile(rf"^{_WHITE}+(?![\p{{M}}\u200c\u200d])|{_WHITE}+$")
+
+# What no break may divide: a character with its marks; consonants that are written as one; in Thai
+# and Lao, the vowels around their consonant; in Burmese, what closes a syllable.
+_UNBROKEN = regex.compile(
+    r"\p{Logical_Order_Exception}*\X"
+    r"(?:(?<=[\p{InSC=Virama}\p{InSC=Invisible_Stacker}][\u200c\u200d]?)\X"
+    r"|[\p{M}\u0e2f\u0e30\u0e32\u0e33\u0e45\u0e46\u0eaf\u0eb0\u0eb2\u0eb3\u0ec6]"
+    r"|[\u1000-\u102a]\u1037?\u103a)*",
+    regex.V1,
 )
 
 _OTHER_BREAKS = re.compile(r"\r\n?")
 
-# Characters with no space after them: Chinese and Japanese ones, full-width punctuation.
-_NO_SPACE_AFTER = re.compile(
-    "[\u3000-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uff9f"
-    "\U00020000-\U0003ffff]"
+# Characters with no space after them: those of scripts without spaces, full-width punctuation.
+_NO_SPACE_AFTER = regex.compile(
+    r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Bopomofo}\p{Yi}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+    r"\p{Tibetan}\u3000-\u30ff\uff00-\uff9f]"
 )
-
 
 # Most numbers of a joined attention, almost all of which are 0.
 _MOST_ATTENTION = 2**22
@@ -41,21 +66,32 @@ NO_BATCHES: Mapping[int, HypothesesByIndex] = {}
 def split(text: str, fits: Callable[[str], bool]) -> list[str]:
     """Halves a text until every piece fits.
 
-    It is broken at the sentence end nearest to its middle; without one at a comma; without one at a
-    space; failing that, in the middle.
+    It is broken at the sentence end nearest to its middle; without one at the end of a clause;
+    without one at white space; without that at another border of words, such as U+200B; failing
+    that, near the middle, but not within a character and its marks, or a syllable.
 
     Args:
         text: without surrounding white space.
         fits: whether a piece is short enough; not called for single characters.
 
     Returns:
-        The pieces in order, without the white space between them.
+        The pieces in order, without the white space between them. One that cannot be broken may be
+        too long.
     """
-    if len(text) < 2 or fits(text):
-        return [text]
-    at = _nearest_break(text)
-    halves = (text[:at].strip(), text[at:].strip())
-    return [piece for half in halves if half for piece in split(half, fits)]
+    return _split(text, 0, len(text), fits, _Breaks(text))
+
+
+def _split(
+    text: str, start: int, end: int, fits: Callable[[str], bool], breaks: "_Breaks"
+) -> list[str]:
+    """Returns the pieces of a part of a text."""
+    piece = _EDGES.sub("", text[start:end])
+    if len(piece) < 2 or fits(piece):
+        return [piece] if piece else []
+    at = breaks.nearest(start, end)
+    if not at:
+        return [piece]
+    return [*_split(text, start, at, fits, breaks), *_split(text, at, end, fits, breaks)]
 
 
 def with_plain_breaks(text: str) -> str:
@@ -73,13 +109,29 @@ def join(outputs: Iterable[str]) -> str:
     return joined
 
 
-def _nearest_break(text: str) -> int:
-    """Returns where to break a text of at least two characters, leaving both sides non-empty."""
-    for pattern in _BREAKS:
-        breaks = [match for match in pattern.finditer(text) if match.end() < len(text)]
-        if breaks:
-            return min(breaks, key=lambda match: abs(sum(match.span()) - len(text))).end()
-    return len(text) // 2
+class _Breaks:
+    """Where a text may be broken, by kinds of breaks, the best kind first."""
+
+    def __init__(self, text: str) -> None:
+        spans = [match.span() for match in _UNBROKEN.finditer(text)]
+        places = {start for start, _ in spans}
+        kinds = [[match.span() for match in pattern.finditer(text)] for pattern in _BREAKS]
+        kinds.append([(start, start) for start, _ in spans])
+        # Of each kind, in order: places, and twice the middles of what stands there.
+        self._kinds = []
+        for kind in kinds:
+            found = [(end, start + end) for start, end in kind if end in places]
+            self._kinds.append(tuple(map(list, zip(*found, strict=True))) if found else ([], []))
+
+    def nearest(self, start: int, end: int) -> int:
+        """Returns where to break a part, nearest to its middle; 0: nowhere within it."""
+        for places, middles in self._kinds:
+            first, last = bisect.bisect_right(places, start), bisect.bisect_left(places, end)
+            if first < last:
+                i = bisect.bisect_left(middles, start + end, first, last)
+                beside = range(max(i - 1, first), min(i + 1, last))
+                return places[min(beside, key=lambda n: abs(middles[n] - start - end))]
+        return 0
 
 
 class BatchResult(NamedTuple):

@@ -1,5 +1,8 @@
+import time
+import unicodedata
+
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from t2t_lite.decoding.long_lines import join, split
@@ -33,11 +36,77 @@ def test_breaks_where_it_hurts_least(text, fits, pieces):
     assert split(text, fits) == pieces
 
 
+def visible(text: str) -> str:
+    return "".join(text.replace("\u200b", " ").split())
+
+
 @given(st.text().map(str.strip), st.integers(1, 9))
-def test_every_piece_fits_and_nothing_is_lost(text, limit):
+@example("ကျွန်တော်", 3)
+@example("a\u0301\u0301\u0301b", 2)
+@example("\u200b a \u200b", 1)
+def test_every_piece_fits_or_is_one_character_and_nothing_is_lost(text, limit):
     pieces = split(text, characters(limit))
-    assert all(len(piece) <= limit for piece in pieces)
-    assert "".join("".join(piece.split()) for piece in pieces) == "".join(text.split())
+    for piece in pieces:
+        assert len(piece) <= limit or len(split(piece, characters(1))) == 1
+    assert visible("".join(pieces)) == visible(text)
+
+
+@given(
+    st.lists(
+        st.sampled_from(["क", "्", "ि", "ก", "เ", "ี", "ា", "្", "e", "\u0301", " ", "👩", "\u200d"])
+    )
+    .map("".join)
+    .map(str.strip)
+)
+def test_no_piece_begins_within_a_character(text):
+    for piece in split(text, characters(1))[1:]:
+        assert unicodedata.category(piece[0])[0] != "M"
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ["बारिश हो रही है।", "हम घर पर हैं।", "आप कब आएंगे?"],
+        ["بارش ہو رہی ہے۔", "ہم گھر پر ہیں۔", "آپ کب آئیں گے؟"],
+        ["هل وصل القطار؟", "نعم، وصل الآن.", "شكرا!"],
+        ["ዝናብ እየዘነበ ነው።", "እኛ ቤት ነን።", "መቼ ትመጣለህ፧"],
+        ["မိုးရွာနေသည်။", "ကျွန်တော်တို့အိမ်မှာရှိသည်။"],
+        ["Բարեւ ձեզ։", "Ինչպե՞ս եք։"],
+        ["ភ្លៀង​កំពុង​ធ្លាក់។", "យើង​នៅ​ផ្ទះ។"],
+    ],
+)
+@pytest.mark.parametrize("between", [" ", ""])
+def test_breaks_after_sentences_of_every_script(sentences, between):
+    if not between and any(s[-1] in ".!?" for s in sentences):
+        between = " "
+    longest = max(map(len, sentences))
+    assert split(between.join(sentences), characters(longest)) == sentences
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "pieces"),
+    [
+        ("สวัสดีครับ\u200bผมชื่อ\u200bสมชาย", 11, ["สวัสดีครับ", "ผมชื่อ", "สมชาย"]),
+        ("ខ្ញុំ\u200bទៅ\u200bផ្សារ", 8, ["ខ្ញុំ", "ទៅ\u200bផ្សារ"]),
+        ("မြန်မာ", 4, ["မြန်", "မာ"]),
+        ("แม่น้ำ", 5, ["แม่", "น้ำ"]),
+        ("स्त्री", 2, ["स्त्री"]),
+        ("ثمنه ١،٥٠٠ دينار، شكرا", 18, ["ثمنه ١،٥٠٠ دينار،", "شكرا"]),
+    ],
+)
+def test_breaks_at_words_and_syllables(text, limit, pieces):
+    assert split(text, characters(limit)) == pieces
+
+
+def test_time_grows_as_the_text_does():
+    for unit in ("a", "က", ". ", "क्", "\u200b", "\u0301", "("):
+        times = []
+        for count in (4_000, 40_000):
+            text = "x" + unit * (count // len(unit))
+            start = time.perf_counter()
+            split(text, characters(40))
+            times.append(time.perf_counter() - start)
+        assert times[1] < 40 * times[0] + 0.1, unit
 
 
 def test_a_very_long_line_without_a_break():
@@ -59,7 +128,11 @@ def test_the_only_sentence_end_far_from_the_middle():
         (["一", "二，", "(三)", "four"], "一二，(三) four"),
         (["アｱ", "々", "ー", "𠮷", "「あ」"], "アｱ々ー𠮷「あ」"),
         (["안녕.", "나는", "간다"], "안녕. 나는 간다"),
-        (["ภาษา", "😀", "x"], "ภาษา 😀 x"),
+        (["ภาษา", "😀", "x"], "ภาษา😀 x"),
+        (["ร้านเปิด", "พรุ่งนี้"], "ร้านเปิดพรุ่งนี้"),
+        (["ហាងបើក។", "វាធំ។"], "ហាងបើក។វាធំ។"),
+        (["ဆိုင်ဖွင့်သည်။", "ကြီးသည်။"], "ဆိုင်ဖွင့်သည်။ကြီးသည်။"),
+        (["दुकान खुली है।", "वह बड़ी है।"], "दुकान खुली है। वह बड़ी है।"),
     ],
 )
 def test_outputs_are_joined_as_their_language_writes(outputs, joined):
