@@ -52,6 +52,7 @@ def main(args: types.SimpleNamespace) -> None:
     metrics = split_metrics(args.metrics)
     check_metrics(metrics, language="")
     from t2t_lite.metrics.bleu import compound_split_bleu, corpus_bleu
+    from t2t_lite.metrics.text_form import warn_of_forms
     from t2t_lite.text.text_files import read_lines
 
     # White space at the ends, such as the CR of CRLF, is not part of a text.
@@ -63,6 +64,7 @@ def main(args: types.SimpleNamespace) -> None:
             f"{args.translation} has {len(translation)} lines but {args.reference} has "
             f"{len(reference)}: they must pair line by line"
         )
+    warn_of_forms(translation, reference)
     if metrics:
         outputs = [Output(line) for line in translation]
         for score in score_by_metrics(metrics, outputs, reference).values():

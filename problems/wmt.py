@@ -128,7 +128,7 @@ class PaperWmtProblem(WmtProblem):
     def generate_text_for_vocab(self, data_dir: str, tmp_dir: str) -> Iterator[str]:
         """Yields both sides of the sample described above."""
         training = self.generate_samples(data_dir, tmp_dir, DatasetSplit.TRAIN)
-        for sample in spread_sample(training, self.vocab_characters):
+        for sample in self.with_read_sources(spread_sample(training, self.vocab_characters)):
             yield from sample.values()
 
 
@@ -146,7 +146,8 @@ class T2TWmtProblem(WmtProblem):
         """Yields the sample described above."""
         for corpus in self.corpora_in(tmp_dir, DatasetSplit.TRAIN):
             samples = corpus.pairs(tmp_dir, self.bad_input)
-            yield from spread_sample(samples, self.vocab_characters_per_corpus)
+            spread = spread_sample(samples, self.vocab_characters_per_corpus)
+            yield from self.with_read_sources(spread)
 
 
 # ---- the paper's

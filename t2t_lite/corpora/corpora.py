@@ -29,6 +29,7 @@ from t2t_lite.corpora.segments import Pair
 from t2t_lite.errors import DataError, UserError
 from t2t_lite.text.bad_input import STRICT, BadInput
 from t2t_lite.text.sample import Sample
+from t2t_lite.text.source_form import has_text
 from t2t_lite.text.text_files import (
     decoded_lines,
     iterate_lines,
@@ -374,7 +375,7 @@ def _with_text(pairs: Iterable[Pair], name: str, bad: BadInput) -> Iterator[Samp
     kept = empty = 0
     for source, target in bad.counted(pairs, name):
         inputs, targets = source.strip(), target.strip()
-        if not (inputs and targets):
+        if not (has_text(inputs) and has_text(targets)):
             empty += 1
         elif bad.is_usable(source, target):
             kept += 1

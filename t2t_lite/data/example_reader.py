@@ -12,7 +12,7 @@ from t2t_lite.data.problem import DatasetSplit, Problem
 from t2t_lite.data.records import FRAME_BYTES, read_examples
 from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.hparams.basic import BasicHParams
-from t2t_lite.text.sample import ALIGNMENT
+from t2t_lite.text.sample import ALIGNMENT, TARGETS_AS_SOURCE
 
 _IDS = tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)
 _SIDES = ("inputs", "targets")
@@ -133,8 +133,12 @@ class ExampleReader:
 
     def parse(self, records: tf.Tensor) -> dict[str, tf.RaggedTensor]:
         """Parses serialized examples, strings `[n]`, to ragged int64 ids `[n, (length)]`."""
-        names = (*_SIDES, *([ALIGNMENT] if self.has_alignment else []))
+        alignment = [ALIGNMENT] if self.has_alignment else []
+        as_source = [TARGETS_AS_SOURCE] if self.reverse else []
+        names = (*_SIDES, *alignment, *as_source)
         parsed = tf.io.parse_example(records, dict.fromkeys(names, _IDS))
+        for name in as_source:
+            parsed["targets"] = _replaced(parsed["targets"], parsed.pop(name))
         if self.change:
             parsed = self.change(parsed)
         inputs, targets = parsed["inputs"], parsed["targets"]
@@ -180,6 +184,12 @@ class ExampleReader:
         if self.counts_inputs:
             targets = tf.where(targets > 0, inputs + 1 + targets, 0)
         return tf.stack([inputs, targets], axis=1)
+
+
+def _replaced(ids: tf.RaggedTensor, others: tf.RaggedTensor) -> tf.RaggedTensor:
+    """Returns the rows of `others` `[n, (length)]`, and those of `ids` where these are empty."""
+    is_kept = tf.repeat(others.row_lengths() == 0, ids.row_lengths())
+    return tf.concat([tf.ragged.boolean_mask(ids, ids.with_values(is_kept)), others], axis=1)
 
 
 def alignment_readers(hparams: BasicHParams) -> list[str]:

@@ -226,7 +226,7 @@ class MultilingualProblem(Text2TextProblem):
             for member in members:
                 member.bad_input = self.bad_input
                 samples = member.text_samples(data_dir, tmp_dir, DatasetSplit.TRAIN)
-                sizes.append(_written(samples, file))
+                sizes.append(_written(self.with_read_sources(samples), file))
             file.seek(0)
             total = min(sum(sizes), self.max_samples_for_vocab or sum(sizes))
             rates = shares(sizes, self.vocab_temperature) if total else sizes

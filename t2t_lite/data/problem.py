@@ -14,6 +14,7 @@ from t2t_lite import registry
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.text import language_names
 from t2t_lite.text.bad_input import BadInput
+from t2t_lite.text.source_form import has_text
 from t2t_lite.text.text_encoder import NoText, TextEncoder
 
 
@@ -314,8 +315,8 @@ class Problem(abc.ABC):
         return ("bleu",) if self.has_inputs else ("perplexity",)
 
     def source(self, line: str) -> str:
-        """Converts a raw input line to the form used in training."""
-        return line.strip()
+        """Converts a raw input line to the form used in training; "" for one without text."""
+        return line.strip() if has_text(line) else ""
 
     @property
     def is_plain_text(self) -> bool:

@@ -20,6 +20,7 @@ from t2t_lite.data import members
 from t2t_lite.data.problem import DatasetSplit, Problem
 from t2t_lite.errors import DataError, UsageError, UserError, quoted
 from t2t_lite.text.sample import Sample
+from t2t_lite.text.source_form import source_form
 from t2t_lite.text.text_encoder import (
     ClassLabelEncoder,
     TabEncoder,
@@ -39,6 +40,9 @@ __all__ = [
 ]
 
 log = logging.getLogger(__name__)
+
+# The types of the vocabularies whose models read sources in `source_form`, if they are built here.
+_OF_SOURCE_FORM = (VocabType.SENTENCEPIECE_BPE, VocabType.SENTENCEPIECE_UNIGRAM)
 
 
 class Text2TextProblem(Problem):
@@ -226,7 +230,13 @@ class Text2TextProblem(Problem):
     def samples_for_vocab(self, data_dir: str, tmp_dir: str) -> Iterator[Sample]:
         """Yields the samples that the vocabulary is built from: the first of training."""
         samples = self.text_samples(data_dir, tmp_dir, DatasetSplit.TRAIN)
-        return itertools.islice(samples, self.max_samples_for_vocab)
+        return self.with_read_sources(itertools.islice(samples, self.max_samples_for_vocab))
+
+    def with_read_sources(self, samples: Iterable[Sample]) -> Iterator[Sample]:
+        """Yields samples with their inputs as models of a vocabulary of this type read them."""
+        if not self.has_inputs or self.vocab_type not in _OF_SOURCE_FORM:
+            return iter(samples)
+        return ({**sample, "inputs": _as_source(sample["inputs"])} for sample in samples)
 
     def vocab_source_files(self, tmp_dir: str) -> Sequence[pathlib.Path]:
         """Returns those files the vocabulary is built from that exist.
@@ -273,6 +283,11 @@ class Text2TextProblem(Problem):
             {**sample, "inputs": inputs + sample["inputs"], "targets": targets + sample["targets"]}
             for sample in samples
         )
+
+
+def _as_source(line: str) -> str:
+    """Returns a source, or several separated by tabs, as models read it."""
+    return "\t".join(map(source_form, line.split("\t")))
 
 
 def checked_samples(samples: Iterable[Any], name: str, sides: Sequence[str]) -> Iterator[Sample]:

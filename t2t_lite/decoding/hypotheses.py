@@ -29,11 +29,12 @@ class Source(NamedTuple):
     segment: Segment | None = None  # the line with its markup, which `text` is without
     terms: TermList | None = None  # what outputs must and must not contain
     then: Languages | None = None  # those of a second step, in which outputs are sources: `pivot`
+    given: str = ""  # `text` before it got the form in which the model reads it; "": the same
 
     @property
     def shown(self) -> str:
         """The line as users know it: with its markup."""
-        return self.text if self.segment is None else self.segment.source.strip()
+        return (self.given or self.text) if self.segment is None else self.segment.source.strip()
 
     @property
     def draws(self) -> int:

@@ -11,6 +11,7 @@ from t2t_lite.alignment.pharaoh import written_links
 from t2t_lite.decoding.config import ALIGNMENTS, JSON, TEXT
 from t2t_lite.decoding.hypotheses import Hypothesis, Source
 from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.text.source_form import has_text
 
 # Formats a source and its hypotheses, best first, as one line.
 Formatter = Callable[[Source, Sequence[Hypothesis]], str]
@@ -77,7 +78,11 @@ def _links(source: Source, hypothesis: Hypothesis, output_format: str) -> str:
     aligned = (details.source_tokens, details.tokens, details.attention, details.is_aligned)
     if output_format != ALIGNMENTS:
         return written_links(token_links(*aligned))
-    return written_links(word_links(source.text, hypothesis.output.text, *aligned))
+    links = word_links(source.text, hypothesis.output.text, *aligned)
+    if source.given:  # words that nobody sees count, but the model does not read them
+        seen = [i for i, word in enumerate(source.given.split()) if has_text(word)]
+        links = [(seen[i], j) for i, j in links]
+    return written_links(links)
 
 
 def _entry(source: Source, hypothesis: Hypothesis) -> dict[str, Any]:

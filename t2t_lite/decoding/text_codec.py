@@ -15,6 +15,7 @@ from t2t_lite.markup.segment import parse
 from t2t_lite.search.decode_hparams import LONGEST
 from t2t_lite.terms.term_list import MOST_WANTED, TermList
 from t2t_lite.text.languages import ANY, Languages, speaking
+from t2t_lite.text.source_form import ZERO_WIDTH_SPACE, has_text
 from t2t_lite.text.text_encoder import EOS_ID, RESERVED_TOKENS, TextEncoder, TokenTextEncoder
 
 log = logging.getLogger(__name__)
@@ -109,21 +110,27 @@ class TextCodec:
             numbered = enumerate(zip(prompts, prefixes, strict=True), first)
             return [Source(text, (), number, prefix) for number, (text, prefix) in numbered]
         start = spoken["targets"].start_ids()
-        encoded = []
+        encoder, encoded = self._encoders["inputs"], []
+        if terms and encoder.reads_source_form:
+            terms = terms.of_source_form
         for number, line in enumerate(lines, first):
             segment = parse(line, markup, self._marks) if markup else None
-            text = self._problem.source(line if segment is None else segment.text)
+            given = self._problem.source(line if segment is None else segment.text)
+            text = encoder.as_source(given, segment.marks if segment else "")
+            if segment is not None and encoder.reads_source_form:
+                segment = segment.in_source_form()
             # By way of a pivot, the terms are those of the second step.
             suggested = None if pivot else terms
             _require_few_terms(text, suggested, f"{name} {number}")
             ids = self._source_ids(text, f"{name} {number}", languages, suggested)
             # All pieces of a line have the language that it names at its start.
-            named = self._encoders["inputs"].named_language(text)
+            named = encoder.named_language(text)
             if pivot:
                 self._refuse_named_languages(text, f"{name} {number}")
             own = languages._replace(target=named) if named else languages
             source = Source(text, ids, number, languages=own, start=start, segment=segment)
-            encoded.append(source._replace(terms=terms, then=then))
+            given = "" if given == text else given
+            encoded.append(source._replace(terms=terms, then=then, given=given))
         return encoded
 
     def encode_again(self, source: Source, text: str, name: str) -> Source:
@@ -257,16 +264,30 @@ class TextCodec:
 
         Neither happens unless the problem's sources may be split. What is still too long is cut.
         """
-        first, *others = source.text.split("\n") if self._has_lines else [source.text]
-        if not others:
+        lines = self._spaced(source).split("\n") if self._has_lines else [source.text]
+        if len(lines) == 1:
             return [self._split(source, name)]
-        lines = [self._piece(source, first.strip(), name)]
-        for line, text in enumerate(map(str.strip, others), 1):
-            lines.append(self._piece(source, text, name, line * _LINE_STRIDE))
-        return [self._split(line, name) for line in lines]
+        pieces = [
+            self._piece(source, text.strip(), name, line * _LINE_STRIDE)
+            for line, text in enumerate(lines)
+        ]
+        return [self._split(piece, name) for piece in pieces]
 
-    def _piece(self, source: Source, text: str, name: str, piece: int = 0) -> Source:
-        """Returns a piece of a source; a prefix applies to the first one."""
+    def _spaced(self, source: Source) -> str:
+        """Returns the text of a source, with zero-width spaces that models do not read."""
+        if ZERO_WIDTH_SPACE not in source.given:
+            return source.text
+        return self._as_source(source, source.given, ZERO_WIDTH_SPACE)
+
+    def _as_source(self, source: Source, text: str, kept: str = "") -> str:
+        """Returns a part of a source as the model reads it, with the marks of its markup."""
+        marks = source.segment.marks if source.segment else ""
+        return self._encoders["inputs"].as_source(text, kept + marks)
+
+    def _piece(self, source: Source, spaced: str, name: str, piece: int = 0) -> Source:
+        """Returns a piece of a source, cut out of `_spaced`; a prefix applies to the first one."""
+        text = self._as_source(source, spaced) if has_text(spaced) else ""
+        source = source._replace(given="" if spaced == text else spaced)
         ids = self._source_ids(text, f"{name} {source.number}", source.languages, source.terms)
         prefix = () if piece else source.prefix
         return source._replace(text=text, ids=ids, prefix=prefix, piece=source.piece + piece)
@@ -277,10 +298,12 @@ class TextCodec:
             return [self.truncated(source, name)]
         place, size = f"{name} {source.number}", len(source.ids)
         read = source.languages, source.terms
-        texts = long_lines.split(
-            source.text,
-            lambda text: not self._is_too_long(self._source_ids(text, place, *read)),
-        )
+
+        def fits(spaced: str) -> bool:
+            text = self._as_source(source, spaced)
+            return not self._is_too_long(self._source_ids(text, place, *read))
+
+        texts = long_lines.split(self._spaced(source), fits)
         log.info("%s has %d subwords: split into %d pieces", place, size, len(texts))
         pieces = (self._piece(source, text, name, piece) for piece, text in enumerate(texts))
         return [self.truncated(piece, name) for piece in pieces]

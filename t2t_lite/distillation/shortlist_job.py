@@ -38,6 +38,7 @@ def run(config: ShortlistConfig) -> None:
     with progress("encoding", counts[DatasetSplit.TRAIN], "pairs") as advance:
         pairs = []
         for source, target in texts:
+            source = encoders["inputs"].as_source(source)
             pairs.append((_ids(encoders["inputs"], source), _ids(encoders["targets"], target)))
             advance(1)
     if config.alignments:
@@ -67,7 +68,7 @@ def _linked_ids(
             break
         source, target = (text.split() for text in texts[number - 1])
         for i, j in _checked(links, len(source), len(target), f"{path}, line {number}"):
-            for source_id in source_ids(source[i]).tolist():
+            for source_id in source_ids(encoders["inputs"].as_source(source[i])).tolist():
                 for target_id in target_ids(target[j]).tolist():
                     yield source_id, target_id
     if number != len(texts):

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from t2t_lite.markup.tokens import Token, TokenKind
+from t2t_lite.text.source_form import has_text
 
 # A segment is a line of a file, and outputs are separated by tabs. Within a tag, characters for
 # private use stand for what a line cannot have.
@@ -43,11 +44,11 @@ class Parts:
         self._translated.append(False)
 
     def translate(self, text: str) -> None:
-        """Adds a segment; the white space around it stays."""
+        """Adds a segment; the white space around it stays, and all of it if it has no text."""
         before, core, after = padded(text)
         self.keep(before)
         self._parts.append(core)
-        self._translated.append(bool(core))
+        self._translated.append(has_text(core))
         self.keep(after)
 
     @property

@@ -6,6 +6,7 @@ from t2t_lite.documents.document import Parts, collapsed
 from t2t_lite.markup.kinds import HTML
 from t2t_lite.markup.segment import is_translated
 from t2t_lite.markup.tokens import Token, TokenKind, tokens_of
+from t2t_lite.text.source_form import has_text
 
 # Elements within a sentence: phrasing content of the HTML standard, and of earlier ones.
 _INLINE = frozenset(
@@ -62,7 +63,7 @@ class HtmlPage:
         elif is_tag and token.name not in _INLINE:
             self._end_run()
             self._parts.keep(token.raw)
-            if token.kind is TokenKind.OPEN and not _has_text(token):
+            if token.kind is TokenKind.OPEN and not _is_block_translated(token):
                 self._untranslated.append(token.name)
         else:
             self._run.append(token)
@@ -77,29 +78,29 @@ class HtmlPage:
     def _end_run(self) -> None:
         """Adds the tokens of a block as one segment; those without text around it stay."""
         run, self._run = self._run, []
-        has_text = [token.kind in _TEXT and bool(token.text.strip()) for token in run]
-        if not any(has_text):
+        are_texts = [token.kind in _TEXT and has_text(token.text) for token in run]
+        if not any(are_texts):
             self._parts.keep("".join(token.raw for token in run))
             return
-        first, last = _without_empty_ends(run, has_text)
+        first, last = _without_empty_ends(run, are_texts)
         self._parts.keep("".join(token.raw for token in run[:first]))
         self._parts.translate("".join(map(collapsed, run[first:last])))
         self._parts.keep("".join(token.raw for token in run[last:]))
 
 
-def _has_text(token: Token) -> bool:
+def _is_block_translated(token: Token) -> bool:
     """Whether what is in a block is translated."""
     return token.name not in _UNTRANSLATED_BLOCKS and is_translated(token)
 
 
-def _without_empty_ends(run: Sequence[Token], has_text: Sequence[bool]) -> tuple[int, int]:
+def _without_empty_ends(run: Sequence[Token], are_texts: Sequence[bool]) -> tuple[int, int]:
     """Returns the part of a run without what neither has text nor belongs to an element that has.
 
     Only white space, comments, breaks and pictures are left out: other tags may surround the text.
     """
     loose = [
         not text and (token.kind in (TokenKind.TEXT, TokenKind.HIDDEN, TokenKind.VOID))
-        for token, text in zip(run, has_text, strict=True)
+        for token, text in zip(run, are_texts, strict=True)
     ]
     first, last = 0, len(run)
     while loose[first]:

@@ -10,6 +10,7 @@ from t2t_lite.errors import DataError
 from t2t_lite.markup.kinds import XML
 from t2t_lite.markup.segment import is_translated
 from t2t_lite.markup.tokens import Token, TokenKind, tokens_of
+from t2t_lite.text.source_form import has_text
 
 # Elements around sources that get no target: what lies between sentences, and the suggestions of a
 # translation memory.
@@ -107,7 +108,7 @@ class XliffFile:
         end = after if target.kind is TokenKind.VOID else _closing(tokens, after)
         text = "".join(one.raw for one in tokens[after + 1 : end])
         is_unfinished = self._around[-1].is_unfinished or _UNFINISHED.search(target.raw)
-        if text.strip() and not is_unfinished:
+        if has_text(text) and not is_unfinished:
             self._parts.keep("".join(one.raw for one in tokens[after : end + 1]))
             return end + 1
         opening = target.raw if target.kind is TokenKind.OPEN else f"{target.raw[:-2].rstrip()}>"

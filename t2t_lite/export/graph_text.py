@@ -1,8 +1,7 @@
 """The decoder's conversion of text to ids and back, as TensorFlow operations."""
 
-import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import tensorflow as tf
@@ -10,6 +9,7 @@ import tensorflow as tf
 from t2t_lite.text.imported_encoder import ImportedEncoder
 from t2t_lite.text.language_tokens import TRANSLATION, LanguageTokens
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
+from t2t_lite.text.source_form import UNSEEN, has_text
 from t2t_lite.text.text_encoder import (
     RESERVED_TOKENS,
     SPACE,
@@ -20,8 +20,19 @@ from t2t_lite.text.text_encoder import (
 
 _REPLACEMENT = 0xFFFD  # replaces bytes that are not UTF-8, as in Python
 
-# RE2's white space is only ASCII's.
-_SPACE = "".join(re.escape(c) for c in map(chr, range(sys.maxunicode + 1)) if c.isspace())
+
+def _class_of(is_in: Callable[[str], Any]) -> str:
+    """Returns what stands in the brackets of a class of characters, in RE2's syntax."""
+    codes = {code for code in range(sys.maxunicode + 1) if is_in(chr(code))}
+    starts = sorted(code for code in codes if code - 1 not in codes)
+    ends = sorted(code for code in codes if code + 1 not in codes)
+    return "".join(f"\\x{{{a:X}}}-\\x{{{b:X}}}" for a, b in zip(starts, ends, strict=True))
+
+
+# RE2's white space is only ASCII's, and RE2 does not know all properties.
+_SPACE = _class_of(str.isspace)
+_BLANK = _class_of(lambda character: not has_text(character))
+_UNSEEN = _class_of(UNSEEN.match)
 _SPACE_AROUND = rf"\A[{_SPACE}]+|[{_SPACE}]+\z"
 _NAMED_LANGUAGE = rf"\A>>([^{_SPACE}<>]+)<<[{_SPACE}]*"
 
@@ -173,9 +184,22 @@ def valid_text(lines: tf.Tensor) -> tf.Tensor:
     )
 
 
-def source_text(lines: tf.Tensor) -> tf.Tensor:
-    """Drops the white space around each line, like `Problem.source`."""
-    return tf.strings.regex_replace(valid_text(lines), _SPACE_AROUND, "")
+def source_text(lines: tf.Tensor, in_source_form: bool = False) -> tf.Tensor:
+    """Drops the white space around each line, like `Problem.source`.
+
+    Args:
+        lines: [N], UTF-8.
+        in_source_form: whether lines get the form of `source_form`, but for one thing: joiners,
+            variation selectors and tags stay, whether something needs them or not.
+    """
+    lines = tf.strings.regex_replace(valid_text(lines), rf"\A[{_BLANK}]*\z", "")
+    if in_source_form:
+        import tensorflow_text
+
+        lines = tf.strings.regex_replace(lines, f"[{_SPACE}]", " ")  # a line break is one, too
+        lines = tf.strings.regex_replace(lines, f"[{_UNSEEN}]", "")
+        lines = tensorflow_text.normalize_utf8(lines, "NFC")
+    return tf.strings.regex_replace(lines, _SPACE_AROUND, "")
 
 
 def one_line(texts: tf.Tensor) -> tf.Tensor:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from t2t_lite.data.problem import Problem
 from t2t_lite.errors import UserError
+from t2t_lite.text.source_form import has_text
 from t2t_lite.text.text_encoder import EOS_ID, PAD_ID
 
 # An output is one line.
@@ -60,9 +61,10 @@ class Client:
     def ask(self, line: str) -> list[Answer]:
         """Returns the outputs for a line, best first; none for a line without text."""
         if self._problem is None:
-            return self._predict(line.strip()) if line.strip() else []
+            return self._predict(line.strip()) if has_text(line) else []
         source = self._problem.source(line)
         if self._problem.has_inputs:
+            source = self._encoders["inputs"].as_source(source)
             ids = self._encoders["inputs"].encode(source)
             if not ids:
                 return []

@@ -200,10 +200,18 @@ class TranslateModule(tf.Module):
         ids: the search.
         inputs: the sources' vocabulary.
         targets: the targets' vocabulary.
+        in_source_form: whether sources are normalised; see `graph_text.source_text`.
     """
 
-    def __init__(self, ids: IdsModule, inputs: GraphTokenizer, targets: GraphTokenizer) -> None:
+    def __init__(
+        self,
+        ids: IdsModule,
+        inputs: GraphTokenizer,
+        targets: GraphTokenizer,
+        in_source_form: bool = False,
+    ) -> None:
         super().__init__()
+        self._in_source_form = in_source_form
         self._ids = ids
         self._inputs = inputs
         self._targets = targets
@@ -219,7 +227,8 @@ class TranslateModule(tf.Module):
             `outputs` [N] and `scores` [N], "" and 0 for a line without text (for a language model
             that is an empty prompt); with return_beams [N, K], best first.
         """
-        ids = self._inputs.tokenize(source_text(inputs))  # [N, (S)]
+        # [N, (S)]
+        ids = self._inputs.tokenize(source_text(inputs, self._in_source_form))
         if self._ids.max_input_size:  # so that one long line does not lengthen all rows
             ids = ids[:, : self._ids.max_input_size]
         found = self._ids((_with_eos(ids) if self._ids.has_inputs else ids).to_tensor())
@@ -290,7 +299,8 @@ def _modules(run: RunFolder, model: Seq2Seq, hparams: DecodeHParams) -> dict[str
     read = "inputs" if model.takes_inputs else "targets"  # a language model reads prompts
     inputs, targets = (graph_tokenizer(encoders[name]) for name in (read, "targets"))
     if inputs and targets and run.problem.is_plain_text:
-        return {IDS: ids, TRANSLATE: TranslateModule(ids, inputs, targets)}
+        in_form = model.takes_inputs and encoders["inputs"].reads_source_form
+        return {IDS: ids, TRANSLATE: TranslateModule(ids, inputs, targets, in_form)}
     log.warning(
         "%s: TensorFlow has no operations for the text of this problem; exporting only %r, from "
         "ids to ids",

@@ -12,6 +12,7 @@ from t2t_lite.errors import DataError
 from t2t_lite.generation.chunks import Chunk, ExampleEncoder
 from t2t_lite.protocol_buffers import pack
 from t2t_lite.text.sample import ALIGNMENT, Sample
+from t2t_lite.text.source_form import has_text
 from t2t_lite.text.text_encoder import TextEncoder
 
 # Of a larger corpus, so many pairs train the aligner.
@@ -38,7 +39,8 @@ class AligningExampleEncoder(ExampleEncoder):
 
     def _further(self, chunk: Chunk) -> Iterator[dict[str, bytes]]:
         """Yields the alignment of each sample; what is aligned to no word is so to EOS."""
-        sides = (self.encoders["inputs"], chunk.inputs), (self.encoders["targets"], chunk.targets)
+        inputs, targets = self.encoders["inputs"], self.encoders["targets"]
+        sides = (inputs, self._sources(chunk)), (targets, chunk.targets)
         lines = (encoder.encode_lines(texts) for encoder, texts in sides)
         pairs = [*zip(*lines, strict=True)]
         found = self._by_words(pairs, chunk) if self._aligner is None else self._by_ids(pairs)
@@ -56,9 +58,15 @@ class AligningExampleEncoder(ExampleEncoder):
         self, pairs: Sequence[tuple[list[int], list[int]]], chunk: Chunk
     ) -> Iterator[list[int]]:
         inputs, targets = self.encoders["inputs"], self.encoders["targets"]
-        for (source, target), links in zip(pairs, chunk.alignments, strict=True):
+        columns = zip(pairs, chunk.inputs, chunk.alignments, strict=True)
+        for (source, target), text, written in columns:
             places = word_places(inputs, source), word_places(targets, target)
-            yield aligned_ids(parsed_links(links), *places)
+            links = parsed_links(written)
+            read = [*map(has_text, text.split())]  # a word that nobody sees is not in the source
+            if inputs.reads_source_form and not all(read):
+                numbers = list(itertools.accumulate(read, initial=0))
+                links = [(numbers[i], j) for i, j in links if read[i]]
+            yield aligned_ids(links, *places)
 
 
 def with_alignments(samples: Iterable[Sample], path: str) -> Iterator[Sample]:
@@ -93,7 +101,8 @@ def trained_aligner(
     """
     pairs = []
     for sample in itertools.islice(samples, _MOST_PAIRS):
-        sides = (encoders[side].encode(sample[side]) for side in ("inputs", "targets"))
-        source, target = (np.array(ids, np.int32) for ids in sides)
-        pairs.append((source, target))
+        inputs, targets = encoders["inputs"], encoders["targets"]
+        source = inputs.encode(inputs.as_source(sample["inputs"]))
+        sides = source, targets.encode(sample["targets"])
+        pairs.append((np.array(sides[0], np.int32), np.array(sides[1], np.int32)))
     return DiagonalAligner.train(pairs)

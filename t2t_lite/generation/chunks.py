@@ -21,7 +21,7 @@ from t2t_lite.data.records import frame, masked_crc, serialize_packed, shuffled,
 from t2t_lite.errors import DataError, quoted
 from t2t_lite.files import whole_file
 from t2t_lite.protocol_buffers import int64, pack
-from t2t_lite.text.sample import Sample
+from t2t_lite.text.sample import TARGETS_AS_SOURCE, Sample
 from t2t_lite.text.text_encoder import EOS_ID, require_characters
 
 if TYPE_CHECKING:
@@ -87,13 +87,14 @@ class ExampleEncoder:
         for number, texts in enumerate(zip(chunk.inputs, chunk.targets, strict=True), 1):
             name = f"{self._problem_name}: sample {chunk.first + number}"
             require_characters("".join(texts), name)
-        lines = {"inputs": chunk.inputs, "targets": chunk.targets}
+        lines = {"inputs": self._sources(chunk), "targets": chunk.targets}
         packed = [self._packed(side, lines[side]) for side in self._sides]
         if chunk.may_be_empty:
             packed = [[ids or _EOS for ids in side] for side in packed]
         examples = []
-        rows = zip(zip(*packed, strict=True), self._further(chunk), strict=True)
-        for number, (ids, further) in enumerate(rows, 1):
+        features = self._targets_as_sources(chunk), self._further(chunk)
+        rows = zip(zip(*packed, strict=True), *features, strict=True)
+        for number, (ids, as_source, further) in enumerate(rows, 1):
             if not all(ids):
                 raise DataError(
                     f"{self._problem_name}: sample {chunk.first + number}: "
@@ -101,8 +102,23 @@ class ExampleEncoder:
                     "pairs"
                 )
             sides = dict(zip(self._sides, ids, strict=True))
-            examples.append(serialize_packed({**sides, **further}))
+            examples.append(serialize_packed({**sides, **as_source, **further}))
         return examples
+
+    def _sources(self, chunk: Chunk) -> Sequence[str]:
+        """Returns the inputs as models read them."""
+        encoder = self.encoders.get("inputs")
+        return chunk.inputs if encoder is None else [*map(encoder.as_source, chunk.inputs)]
+
+    def _targets_as_sources(self, chunk: Chunk) -> Iterable[Mapping[str, bytes]]:
+        """Returns how each target would be read as a source, if otherwise than it is written."""
+        encoder = self.encoders.get("targets")
+        if encoder is None or not encoder.reads_source_form or "inputs" not in self._sides:
+            return itertools.repeat({}, len(chunk))
+        read = [encoder.as_source(target) for target in chunk.targets]
+        changed = [text for text, target in zip(read, chunk.targets, strict=True) if text != target]
+        packed = dict(zip(changed, self._packed("targets", changed), strict=True))
+        return [{TARGETS_AS_SOURCE: ids} if (ids := packed.get(text)) else {} for text in read]
 
     def _further(self, chunk: Chunk) -> Iterable[Mapping[str, bytes]]:
         """Returns further features of each sample, packed."""

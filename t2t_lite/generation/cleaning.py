@@ -31,6 +31,7 @@ import regex
 
 from t2t_lite.errors import DataError, UsageError, did_you_mean
 from t2t_lite.text.sample import Sample
+from t2t_lite.text.source_form import has_text
 
 log = logging.getLogger(__name__)
 
@@ -150,7 +151,7 @@ class Cleaner:
     def _broken_rule(self, sample: Sample) -> str | None:
         rules, target = self._rules, sample["targets"]
         source = sample.get("inputs", target)  # a language model's sample has one side
-        if rules.empty and not (source.strip() and target.strip()):
+        if rules.empty and not (has_text(source) and has_text(target)):
             return "empty"
         if rules.identical and "inputs" in sample and source.strip() == target.strip():
             return "identical"

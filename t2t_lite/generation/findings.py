@@ -39,6 +39,7 @@ _EXCHANGED = 0.01
 _COPIED = 0.03
 _LEAKED = 0.05
 _UNKNOWN = 0.2
+_OTHER_FORM = 0.01
 # From this share of copies on, a task may be to copy.
 _ALL_COPIED = 0.95
 
@@ -209,7 +210,12 @@ class Findings:
             SPLIT_FILE_NAMES[split]: [*self._missing(split), *self._unknown(split)]
             for split in self._splits
         }
-        found[_ALL] = [*self._vocabulary(), *self._directions(), *self._leaks()]
+        found[_ALL] = [
+            *self._vocabulary(),
+            *self._directions(),
+            *self._leaks(),
+            *self._forms(),
+        ]
         return found
 
     def _missing(self, split: str) -> Iterator[str]:
@@ -228,7 +234,7 @@ class Findings:
             parts = unknown = 0
             first: tuple[Pair, str] | None = None
             for pair in pairs:
-                text = pair.side(side)
+                text = encoder.as_source(pair.inputs) if side == "inputs" else pair.side(side)
                 is_tokens = isinstance(encoder, TokenTextEncoder)
                 parts += len(text.split() if is_tokens else text)
                 here = encoder.unknown(text)
@@ -260,6 +266,25 @@ class Findings:
                 paths += problem.vocab_source_files(self._tmp_dir)
             for path in paths:
                 yield from vocabulary_faults(path, text_is_nfc)
+
+    def _forms(self) -> Iterator[str]:
+        """Yields where targets are in another form of Unicode than others: outputs have one."""
+        are_nfc = {
+            split: [(pair, text_checks.is_nfc(pair.targets)) for pair in found.pairs]
+            for split, found in self._splits.items()
+        }
+        if not any(is_nfc for found in are_nfc.values() for _, is_nfc in found):
+            return
+        for split, found in are_nfc.items():
+            others = [pair for pair, is_nfc in found if is_nfc is False]
+            accented = sum(is_nfc is not None for _, is_nfc in found)
+            if len(others) >= max(1, _OTHER_FORM * accented):
+                yield (
+                    f"{SPLIT_FILE_NAMES[split]}: targets are not in Unicode's form NFC, as others "
+                    f"are, in {self._amount(split, len(others), accented)} with accents, first "
+                    f"{self._place(split, others[0])} ({quoted(others[0].targets)}): normalise "
+                    "them (NFC); outputs that differ in form alone count as wrong"
+                )
 
     def _directions(self) -> Iterator[str]:
         """Yields what is wrong with the sides of pairs: exchanged, or the same."""

@@ -8,6 +8,7 @@ import collections
 import math
 import pathlib
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -140,6 +141,13 @@ class Directions:
             for pair in pairs
             if self._evidence(words(pair.inputs), words(pair.targets)) <= -_DECISIVE
         ]
+
+
+def is_nfc(text: str) -> bool | None:
+    """Returns whether a text is in Unicode's form NFC; None if it is so in NFD as well."""
+    if not unicodedata.is_normalized("NFC", text):
+        return False
+    return None if unicodedata.is_normalized("NFD", text) else True
 
 
 def is_contrast(pair: Pair) -> bool:

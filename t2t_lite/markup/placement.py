@@ -14,6 +14,7 @@ import numpy as np
 from t2t_lite.alignment.units import Unit, align_units, units_of
 from t2t_lite.markup.carried import agreeing, restored, without
 from t2t_lite.markup.segment import Node, Segment
+from t2t_lite.text.source_form import has_text
 
 _HARD = 0.9  # how much the best word of an alignment counts; the rest is its soft weights
 _THRESHOLD = 0.5  # a word joins an element if more of it than this aligns to the element
@@ -46,7 +47,7 @@ def place(
         target_tokens: T tokens that it wrote.
         attention: [T, S], or another soft alignment; None: words align by their position.
     """
-    if not segment.text.strip():
+    if not has_text(segment.text):
         return segment.source.strip()
     segment, target = agreeing(segment, target)
     source_units = units_of(segment.text, _borders(segment.nodes))

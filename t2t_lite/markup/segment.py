@@ -4,12 +4,13 @@ import dataclasses
 import html
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import regex
 
 from t2t_lite.markup.kinds import PLACEHOLDERS
 from t2t_lite.markup.tokens import Token, TokenKind, tokens_of
+from t2t_lite.text.source_form import places, source_form
 
 # Of XLIFF, for the codes of other formats: tags without a partner, which stand for no word.
 _CODES = frozenset(["bpt", "ept", "it"])
@@ -67,6 +68,19 @@ class Segment:
     text: str
     nodes: list[Node]
     marked: Sequence[tuple[str, str]] = ()
+
+    @property
+    def marks(self) -> str:
+        """The marks in the text."""
+        return "".join(mark for mark, _ in self.marked)
+
+    def in_source_form(self) -> Self:
+        """Returns the segment with its text as models read it, and tags where they were there."""
+        text = source_form(self.text, self.marks)
+        if text == self.text:
+            return self
+        moved = places(self.text, self.marks) if text else [0] * (len(self.text) + 1)
+        return dataclasses.replace(self, text=text, nodes=[_moved(n, moved) for n in self.nodes])
 
     def escaped(self, text: str) -> str:
         """Returns a text in which no character is taken for markup of this kind."""
@@ -256,6 +270,13 @@ class _Parser:
         element = self._open.pop()
         self._names[element.token.name] -= 1
         return element
+
+
+def _moved(node: Node, places: Sequence[int]) -> Node:
+    """Returns a node of a text whose places are others."""
+    children = [_moved(child, places) for child in node.children]
+    start, end = places[node.start], places[node.end]
+    return dataclasses.replace(node, start=start, end=end, children=children)
 
 
 def _joins(before: str, after: str) -> bool:

@@ -16,6 +16,7 @@ from t2t_lite.metrics.base import (
     TeacherForcedMetric,
     TeacherForcedTotals,
 )
+from t2t_lite.metrics.text_form import warn_of_forms
 
 if TYPE_CHECKING:
     from t2t_lite.data.problem import Output
@@ -70,7 +71,11 @@ def score_by_metrics(
     sources: Sequence[str] | None = None,
     language: str = "",
 ) -> dict[str, Score]:
-    """Scores outputs by several metrics; returns the scores by metric name."""
+    """Scores outputs by several metrics; returns the scores by metric name.
+
+    Says which words differ from those of the references in their form alone.
+    """
+    warn_of_forms([output.text for output in outputs], references)
     given = outputs, references, sources, language
     return {name: score_outputs(name, *given) for name in metrics}
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self
 
 from t2t_lite.errors import DataError, UsageError, quoted
 from t2t_lite.terms.word_borders import occurrences, parts_of
+from t2t_lite.text.source_form import source_form
 from t2t_lite.text.text_files import iterate_lines
 
 TERMS_HELP = (
@@ -100,6 +101,15 @@ class TermList:
 
     def __bool__(self) -> bool:
         return bool(self.forms or self.forbidden)
+
+    @functools.cached_property
+    def of_source_form(self) -> "TermList":
+        """The same for sources in `source_form`: their terms have this form, too."""
+        forms: dict[str, tuple[str, ...]] = {}
+        for term, targets in self.forms.items():
+            form = source_form(term).strip() or term
+            forms[form] = tuple(dict.fromkeys([*forms.get(form, ()), *targets]))
+        return dataclasses.replace(self, forms=forms) if forms != self.forms else self
 
     def wanted(self, source: str) -> Sequence[Wanted]:
         """Returns what a source asks for, in the order of its first occurrences."""

@@ -9,3 +9,7 @@ Sample = dict[str, str]
 # that it is aligned to, from 1: that of EOS, if to no word. The hparam `guided_alignment_weight`
 # makes models learn it.
 ALIGNMENT = "alignment"
+
+# In an example, the ids of the targets in the form in which they would be read as sources, if it is
+# another one: for the `_rev` form of its problem.
+TARGETS_AS_SOURCE = "targets_as_source"

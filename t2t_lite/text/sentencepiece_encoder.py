@@ -1,10 +1,11 @@
 r"""SentencePiece subwords (BPE and unigram), trained so that every line decodes to itself.
 
-Text is not normalised, all white space is kept, and characters outside the vocabulary fall back
-to bytes. One character needs care: SentencePiece writes a space as U+2581 and would read a real
-U+2581 back as a space. So the model contains two rules, U+2581 -> "\u2582b" and U+2582 ->
-"\u2582a", and their inverse for decoding. They are part of the model file, so that sentencepiece,
-tensorflow-text and any other program that loads it agree.
+The model does not normalise text, keeps all white space, and spells characters outside the
+vocabulary as bytes. Its file says whether sources are to be in `source_form`: so do the files that
+are built here, wherever the vocabulary is copied. One character needs care: SentencePiece writes a
+space as U+2581 and would read a real U+2581 back as a space. So the model contains two rules,
+U+2581 -> "\u2582b" and U+2582 -> "\u2582a", and their inverse for decoding. They are part of the
+model file, so that sentencepiece, tensorflow-text and any other program that loads it agree.
 """
 
 import enum
@@ -76,6 +77,10 @@ _Piece = message_class(_SCHEMA, "t2t_lite.SentencePiece")
 # SentencePiece's rule files: characters, tab, characters; each character as a hexadecimal number.
 _ESCAPE_RULES = "2581\t2582 62\n2582\t2582 61\n"
 _UNESCAPE_RULES = "2582 62\t2581\n2582 61\t2582\n"
+
+# The name of the rules by which sources of a model are normalised, in its file. No other program
+# reads it, and files of before do not have it.
+_SOURCE_FORM = "t2t_lite.source_form.1"
 
 # SHA-256 of the compiled escape rules: models with other rules may join words.
 _ESCAPE_CHARSMAP = "c3233f8533b212605d71dbeacfe815575861067bd45259d63e1ee9d3ca9b70a1"
@@ -149,6 +154,8 @@ class SentencePieceEncoder(TextEncoder):
             pad, eos = self._processor.pad_id(), self._processor.eos_id()
             self._tokens = self._processor.id_to_piece(list(range(len(self._processor))))
             self._splits_at_spaces = _splits_at_spaces(self._model, self._processor)
+            rules = _Model.FromString(self._model).normalizer_spec
+            self.reads_source_form = rules.name == _SOURCE_FORM
         except (RuntimeError, UnicodeDecodeError, DecodeError):
             raise DataError(
                 f"{path} is not a SentencePiece model, or is damaged: copy or build it again"
@@ -383,6 +390,7 @@ def trained_model(
             f"cannot build {name}: bytes and characters alone take {too_small[1]} ids, "
             f"but approx_vocab_size is {vocab_size}; increase it"
         ) from None
+    model.normalizer_spec.name = _SOURCE_FORM
     # The model contains the compiled rules; the names of the rule files differ each time.
     model.normalizer_spec.ClearField("normalization_rule_tsv")
     model.denormalizer_spec.ClearField("normalization_rule_tsv")

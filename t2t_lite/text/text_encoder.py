@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from t2t_lite.errors import DataError, UsageError, did_you_mean, quoted
 from t2t_lite.protocol_buffers import pack
 from t2t_lite.text import text_files
+from t2t_lite.text.source_form import has_text, source_form
 
 PAD_ID = 0
 EOS_ID = 1
@@ -41,9 +42,20 @@ class TextEncoder(abc.ABC):
 
     Attributes:
         languages: the ids of the tokens of languages, by code; none if texts have no such token.
+        reads_source_form: whether models of this vocabulary read sources in `source_form`.
     """
 
     languages: Mapping[str, int] = types.MappingProxyType({})
+    reads_source_form: bool = False
+
+    def as_source(self, text: str, kept: str = "") -> str:
+        """Returns a text as a model of this vocabulary reads it as a source.
+
+        Args:
+            text: the text.
+            kept: characters that stay: see `source_form`.
+        """
+        return source_form(text, kept).strip() if self.reads_source_form else text
 
     @property
     @abc.abstractmethod
@@ -365,6 +377,11 @@ class TabEncoder(TextEncoder):
     def __init__(self, encoder: TextEncoder, separator: str) -> None:
         self._encoder = encoder
         self._separator = encoder.encode(separator)[:1]
+        self.reads_source_form = encoder.reads_source_form
+
+    def as_source(self, text: str, kept: str = "") -> str:
+        """Returns the texts of a line as sources, with their tabs."""
+        return "\t".join(self._encoder.as_source(one, kept) for one in text.split("\t"))
 
     @property
     def vocab_size(self) -> int:
@@ -373,7 +390,7 @@ class TabEncoder(TextEncoder):
 
     def encode(self, text: str) -> list[int]:
         """Returns the ids of the texts of a line, if one of them has text."""
-        if not text.strip():
+        if not has_text(text):
             return []
         first, *others = text.split("\t")
         ids = self._encoder.encode(first)

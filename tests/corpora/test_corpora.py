@@ -14,9 +14,12 @@ from support.texts import pairs_of
 from t2t_lite.corpora import corpora
 from t2t_lite.corpora.corpora import AlignedCorpus, RemoteFile, Text, TmxCorpus, TsvCorpus
 from t2t_lite.errors import DataError, UserError
+from t2t_lite.text.source_form import has_text
 
 text = st.text(st.characters(codec="utf-8", exclude_characters="\n"), min_size=1)
-line = text.filter(lambda line: line == line.strip() and not line.startswith("\ufeff"))
+line = text.filter(
+    lambda line: has_text(line) and line == line.strip() and not line.startswith("\ufeff")
+)
 
 
 @pytest.fixture
@@ -50,9 +53,10 @@ def test_reads_compressed_files_and_strips_white_space(write):
 
 def test_pairs_with_an_empty_side_are_dropped_and_counted(write, caplog):
     caplog.set_level(logging.WARNING)
-    found = corpora.aligned_pairs(write("a", "1\n\n3\n4\n"), write("b", "1\n2\n \n4\n"))
+    texts = "1\n\n3\n4\n\u200b\n6\n", "1\n2\n \n4\n5\n\ufeff\u00ad\x01\n"
+    found = corpora.aligned_pairs(write("a", texts[0]), write("b", texts[1]))
     assert [sample["inputs"] for sample in found] == ["1", "4"]
-    assert "dropped 2 of 4 pairs" in caplog.text
+    assert "dropped 4 of 6 pairs" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,23 @@ def test_a_page_changes_in_its_text_alone():
     assert "<li>[Two &amp; three]<ul><li>[Four]</li></ul></li>" in marked
 
 
+UNSEEN = "\u200b\ufeff\u00ad\u2060\x7f"
+
+
+def test_what_nobody_sees_is_no_segment_and_stays():
+    page = f"<p>{UNSEEN}</p><p>Open</p><p>&#8203;<b>\u200e</b></p>"
+    assert HtmlPage(page.encode()).segments == ["Open"]
+    assert upper(HtmlPage(page.encode())) == page.replace("Open", "OPEN")
+    messages = f'msgid "{UNSEEN[:-1]}\\nOpen"\nmsgstr ""\n'
+    assert PoFile(messages.encode()).segments == ["Open"]
+    assert f'"{UNSEEN[:-1]}\\n"\n"OPEN"' in upper(PoFile(messages.encode()))
+    unit = (
+        f"<unit id='1'><segment><source>One</source><target>{UNSEEN[:-1]}</target></segment></unit>"
+    )
+    file = f"<xliff version='2.0'><file id='f'>{unit}</file></xliff>"
+    assert XliffFile(file.encode()).segments == ["One"]
+
+
 @given(st.text("<>/abp =\"'&;!-\n ", max_size=60))
 def test_malformed_pages_lose_nothing(text):
     page = HtmlPage(text.encode())

@@ -7,6 +7,7 @@ import tensorflow as tf
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from support.copying import Bytes
 from t2t_lite import registry
 from t2t_lite.export.graph_text import (
     graph_tokenizer,
@@ -14,6 +15,7 @@ from t2t_lite.export.graph_text import (
     source_text,
     valid_text,
 )
+from t2t_lite.text.source_form import source_form
 from t2t_lite.text.text_encoder import ByteTextEncoder, ClassLabelEncoder
 
 ENCODER = ByteTextEncoder()
@@ -35,14 +37,36 @@ def test_every_character_is_white_space_or_not_as_in_python():
     texts = [f"{c}{c}a{c}" for c in CHARACTERS]
     found = in_graph(source_text, [text.encode() for text in texts])
     assert found == [text.strip().encode() for text in texts]
+    found = in_graph(source_text, [character.encode() for character in CHARACTERS])
+    assert found == [Bytes().source(character).encode() for character in CHARACTERS]
 
 
 @settings(deadline=None)
 @given(st.lists(st.text(), min_size=1))
 @example(["", " ", "\x00", " \x00\n", "\ufeffmark", "x" * 50_000, f"{' ' * 50_000}y "])
-def test_white_space_around_a_line_is_dropped(texts):
+def test_white_space_around_a_line_and_lines_without_text_are_dropped(texts):
     found = in_graph(source_text, [text.encode() for text in texts])
-    assert found == [text.strip().encode() for text in texts]
+    assert found == [Bytes().source(text).encode() for text in texts]
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.text(
+            st.sampled_from("aeé\u0301\u0323 \u00a0\u3000\u200b\u200f\ufeff\u2028\x01\u1112\u1161")
+        )
+    )
+)
+@example(["Zu\u0308rich", "\u212b\u2028\u0085b", "\u200e", " \u200b a\u00adb "])
+def test_sources_get_their_form(texts):
+    found = in_graph(lambda lines: source_text(lines, True), [text.encode() for text in texts])
+    assert found == [source_form(text).strip().encode() for text in texts]
+
+
+def test_joiners_stay_in_a_graph_needed_or_not():
+    found = in_graph(lambda lines: source_text(lines, True), ["a\u200db\ufe0f".encode()])
+    assert found == ["a\u200db\ufe0f".encode()]
+    assert source_form("a\u200db\ufe0f") == "ab"
 
 
 @pytest.mark.integration

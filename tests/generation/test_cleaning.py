@@ -47,6 +47,7 @@ def dropped(rules: str, sources: pathlib.Path, targets: pathlib.Path) -> dict[st
         ("", "", "", True),
         ("empty", "a", "b", True),
         ("empty", " \u3000", "b", False),
+        ("empty", "a", "\u200b\u2060", False),
         ("empty", "a", "", False),
         ("identical", "a b", "a  b", True),
         ("identical", "a b ", " a b", False),

@@ -308,6 +308,26 @@ def test_text_in_another_normal_form_than_nfc_may_have_such_a_vocabulary(tmp_tex
     assert generated(tmp_text) == []
 
 
+def decomposed(splits: tuple[str, ...], every: int = 1) -> Zoo:
+    """Returns the problem with targets of some splits in NFD, one of so many."""
+
+    def pair(number, split, source, target):
+        is_other = split in splits and not number % every
+        return source, unicodedata.normalize("NFD", target) if is_other else target
+
+    return zoo(pair)
+
+
+def test_targets_in_another_form_of_unicode():
+    (line,) = found(decomposed(("eval",)))
+    assert line.startswith("dev: targets are not in Unicode's form NFC, as others are, in 30 of 30")
+    (line,) = found(decomposed(("train",), every=50))
+    assert line.startswith("train: targets are not in Unicode's form NFC")
+    assert "in 4 of 200 pairs with accents" in line
+    assert found(decomposed(("train",), every=200)) == []
+    assert found(decomposed(("train", "eval", "test"))) == []
+
+
 @pytest.mark.parametrize("cell", ["nan", "NaN", "<NA>"])
 def test_a_missing_cell_of_a_table(tmp_text, cell):
     pairs = [(english(n), german(n) if n not in (41, 77) else cell) for n in range(100)]

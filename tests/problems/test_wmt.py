@@ -196,8 +196,10 @@ def test_generates_encoded_files_of_three_splits(upstream, few_shards, tmp_path,
     problem = registry.problem(name)
     generate_data(problem, str(tmp_path), str(upstream))
     for split in ("train", "eval", "test"):
-        samples = problem.generate_samples("", str(upstream), split)
-        assert sorted(decoded_pairs(problem, tmp_path, split)) == sorted(pairs_of(samples))
+        pairs = pairs_of(problem.generate_samples("", str(upstream), split))
+        read = problem.get_feature_encoders(str(tmp_path))["inputs"].as_source
+        expected = sorted((read(source), target) for source, target in pairs)
+        assert sorted(decoded_pairs(problem, tmp_path, split)) == expected
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
         [
             *(f"{name}-train-0000{i}-of-00003" for i in range(3)),
