@@ -136,7 +136,7 @@ def test_a_large_request_is_decoded_in_slices(decoder, monkeypatch):
 
 def test_subwords_are_counted_of_the_best_outputs_alone(decoder, monkeypatch):
     best, second = Hypothesis(Output("x"), [5, 6], -1.0), Hypothesis(Output("y"), [5] * 9, -2.0)
-    searching = SimpleNamespace(decode=lambda *_: [[best, second], []])
+    searching = SimpleNamespace(decode=lambda *_: [[best, second], []], hparams=decoder.hparams)
     monkeypatch.setattr(decoder, "variant", lambda *_: searching)
     metrics = ServerMetrics()
     translate = RequestTranslator(decoder, metrics, ServerConfig())
