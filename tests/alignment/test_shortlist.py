@@ -5,7 +5,7 @@ from t2t_lite.alignment.lexicon import counted_table, make_shortlist
 from t2t_lite.alignment.pharaoh import read_links
 from t2t_lite.alignment.shortlist import Shortlist
 from t2t_lite.errors import DataError, UserError
-from t2t_lite.text.text_encoder import TextEncoder
+from t2t_lite.text.text_encoder import ByteTextEncoder, TextEncoder
 
 
 class Words(TextEncoder):
@@ -149,6 +149,23 @@ def test_lists_of_other_vocabularies_are_refused(tmp_path):
         Shortlist.read(path, others)
     with pytest.raises(UserError, match="does not exist"):
         Shortlist.read(path + "x", ENCODERS)
+
+
+def test_a_list_of_bytes_is_written_and_read(tmp_path):
+    path, encoders = (
+        str(tmp_path / "list.txt"),
+        {"inputs": ByteTextEncoder(), "targets": Words("a")},
+    )
+    translations = np.zeros([258, 1], np.int32)
+    first, second = ByteTextEncoder().encode("·")  # bytes that are no characters by themselves
+    translations[first] = 2
+    Shortlist([], translations, 3).write(path, encoders)
+    read = Shortlist.read(path, encoders)
+    for id_, expected in [(first, [1, 2]), (second, [1])]:
+        vocabulary, permitted = read.candidates(np.array([[id_]]), np.zeros([1, 0], np.int32))
+        assert vocabulary[permitted[0]].tolist() == expected
+    with pytest.raises(UserError, match="other vocabularies"):
+        Shortlist.read(path, encoders | {"targets": Words("b")})
 
 
 def test_links_are_read(tmp_path):
