@@ -11,6 +11,7 @@ the fingerprint turns all existing files into such files.
 
 import collections
 import dataclasses
+import functools
 import hashlib
 import importlib.metadata
 import json
@@ -22,15 +23,19 @@ from typing import Any
 from t2t_lite import files, json_files
 from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit, Problem
 from t2t_lite.data.text_problems import Text2TextProblem
-from t2t_lite.errors import UserError
+from t2t_lite.errors import DataError, UserError
 from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.generation.extended_vocabulary import vocabulary_to_extend
 from t2t_lite.generation.file_groups import ALL_SPLITS, FileGroup, file_groups
 from t2t_lite.kept_work import Fingerprint, contents
+from t2t_lite.text import text_files
 from t2t_lite.text.text_encoder import VocabType
 from t2t_lite.version import __version__
 
 log = logging.getLogger(__name__)
+
+_PACKED = (".gz", ".bz2")  # what the name of a source may end in as well
+_PIECE = 2**20  # bytes of a source that are read at once
 
 
 @dataclasses.dataclass(frozen=True)
@@ -292,7 +297,7 @@ def _guard(base_name: str, data_dir: str, tmp_dir: str, parts: Iterable[_Part]) 
         sources = _sources(part.sources, tmp_dir)
         entry = Entry(sources, part.options, part.vocabulary, _versions())
         if made_from is not None:
-            if differences := list(_differences(made_from, entry, part.is_complete)):
+            if differences := list(_differences(made_from, entry, part.is_complete, tmp_dir)):
                 changes += differences
                 stale += [*part.patterns, *part.dependents]
             _compare_versions(made_from, entry, part, folder)
@@ -313,15 +318,17 @@ def _guard(base_name: str, data_dir: str, tmp_dir: str, parts: Iterable[_Part]) 
         _write(path, now)
 
 
-def _differences(there: Entry, now: Entry, is_complete: bool) -> Iterator[str]:
+def _differences(there: Entry, now: Entry, is_complete: bool, tmp_dir: str) -> Iterator[str]:
     """Yields the differences between two entries, except versions."""
-    # Once all files are generated, their sources may be deleted or replaced.
+    # Once all files are generated, their sources may be deleted, compressed or extracted.
     may_differ = is_complete and not there.sources.keys() <= now.sources.keys()
     for name in there.sources | now.sources:
         old, new = there.sources.get(name), now.sources.get(name)
         if old is None or new is None:
             if not may_differ:
                 yield f"{name}: {'new' if old is None else 'missing'}"
+            elif old is None and _has_other_text(name, there.sources, tmp_dir):
+                yield f"{name}: other contents"
         elif old.size != new.size:
             yield f"{name}: {old.size} -> {new.size} bytes"
         elif old.sha256 != new.sha256:
@@ -335,6 +342,25 @@ def _differences(there: Entry, now: Entry, is_complete: bool) -> Iterator[str]:
     for name in there.vocabulary | now.vocabulary:
         if now.vocabulary.get(name) not in (there.vocabulary.get(name), ""):
             yield f"vocabulary {name}: other contents"
+
+
+def _has_other_text(name: str, there: Mapping[str, SourceFile], tmp_dir: str) -> bool:
+    """Whether a new file stands for one that was compressed otherwise, but with another text.
+
+    The text of one that was compressed is not known: another form of it is another text.
+    """
+    plain = pathlib.PurePath(name).with_suffix("") if name.endswith(_PACKED) else name
+    forms = [form for suffix in ("", *_PACKED) if (form := f"{plain}{suffix}") in there]
+    if not forms:
+        return False
+    try:
+        with text_files.open_file(pathlib.Path(tmp_dir, name)) as file:
+            text = hashlib.sha256()
+            for piece in iter(functools.partial(file.read, _PIECE), b""):
+                text.update(piece)
+    except (DataError, *text_files.DAMAGE):
+        return True
+    return all(there[form].sha256 != text.hexdigest() for form in forms)
 
 
 def _compare_versions(there: Entry, now: Entry, part: _Part, folder: pathlib.Path) -> None:

@@ -1,11 +1,13 @@
 """Fingerprints: errors name every change of the sources and options, and nothing else."""
 
+import bz2
 import gzip
 import hashlib
 import json
 import logging
 import os
 import pathlib
+import re
 
 import pytest
 
@@ -252,6 +254,34 @@ def test_raw_files_may_be_compressed_when_all_is_made_but_not_before(folders):
     assert folders.entries() == before
     (folders.data / "words-train-00001-of-00002").unlink()
     with pytest.raises(UserError, match=r"inputs.train.txt: missing; inputs.train.txt.gz: new\. "):
+        folders.guard()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("inputs.train.txt.gz", gzip.compress(b"inputs of\nXrain\n")),
+        ("inputs.train.txt.bz2", bz2.compress(b"inputs of\nXrain\n")),
+        ("inputs.train.txt.gz", b"damaged"),
+    ],
+)
+def test_a_compressed_file_with_another_text_than_the_one_it_replaces_is_named(
+    folders, name, content
+):
+    folders.make()
+    (folders.raw / "inputs.train.txt").unlink()
+    (folders.raw / name).write_bytes(content)
+    with pytest.raises(UserError, match=rf"{re.escape(name)}: other contents"):
+        folders.guard()
+
+
+def test_text_in_place_of_a_compressed_file_is_named(folders):
+    """Whether it is the same is not known: the fingerprint is that of the compressed bytes."""
+    compressed(folders)
+    folders.make()
+    (folders.raw / "inputs.train.txt.gz").unlink()
+    (folders.raw / "inputs.train.txt").write_text("another\ntext\n")
+    with pytest.raises(UserError, match=r"inputs\.train\.txt: other contents"):
         folders.guard()
 
 
