@@ -120,7 +120,7 @@ class HParamsModel(keras.Model, metaclass=_Completed):
         """Returns what TensorFlow's checkpoints contain, layers in lists and dicts included.
 
         Raises:
-            UsageError: a weight has no name, as those of layers in a set.
+            UsageError: a weight has no name of its own, as those of layers in a set.
         """
         children = super()._trackable_children(save_type, **kwargs)
         if save_type != "checkpoint":
@@ -128,13 +128,16 @@ class HParamsModel(keras.Model, metaclass=_Completed):
         tracked = _private_api.tracked(children.values())
         left_out = {id(w): w for w in self.weights if id(w) not in tracked}
         if left_out:  # so that the names of all others stay those of attributes
-            named = {path: left_out.pop(id(w)) for path, w, _ in parts(self) if id(w) in left_out}
-            children = {**children, **named}
+            children = {**children}
+            for path, weight, _ in parts(self):
+                if id(weight) in left_out and path not in children:  # keys 1 and "1" are alike
+                    children[path] = left_out.pop(id(weight))
         if left_out:
             lost = ", ".join(weight.path for weight in left_out.values())
             raise UsageError(
                 f"{type(self).__name__}: a checkpoint has no name for {lost}: keep the layer in an "
-                "attribute, or in a list or dict that is one"
+                "attribute, or in a list or dict that is one, under a key of its own (not 1 beside "
+                "'1')"
             )
         return children
 

@@ -146,6 +146,23 @@ def test_a_weight_without_a_name_is_refused(tmp_path):
         tf.train.Checkpoint(model=model).write(tmp_path / "checkpoint")
 
 
+def test_layers_under_keys_that_are_spelled_alike_are_refused(tmp_path):
+    """One would take the other's place in the checkpoint."""
+
+    class Alike(Transformer):
+        def make_layers(self):
+            super().make_layers()
+            self.by_key = {1: a_dense(), "1": a_dense()}
+
+        def hidden(self, features, training=False):
+            x = super().hidden(features, training=training)
+            return self.by_key["1"](self.by_key[1](x))
+
+    model = Alike("transformer_base", 13, 13, **SMALL)
+    with pytest.raises(UsageError, match=r"Alike: .*kernel.* under a key of its own"):
+        tf.train.Checkpoint(model=model).write(tmp_path / "checkpoint")
+
+
 def test_an_encoder_alone_is_built_by_its_first_call(tmp_path):
     ids = FEATURES["inputs"]
     encoder = OwnEncoder("transformer_base", 13, **SMALL)
