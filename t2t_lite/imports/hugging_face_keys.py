@@ -6,7 +6,8 @@ training, other tasks or other computers use, and what a user chooses with each 
 
 from t2t_lite.imports.known_keys import known
 
-# Files of the folder; folders in it have no effect.
+# Files of the folder; folders in it have no effect. transformers reads a fixed list of names, and
+# code that settings name (`auto_map`), but people publish tokenizers beside it, as SMaLL-100's.
 FILES = known(
     read="""
         config.json generation_config.json tokenizer_config.json tokenizer.json
@@ -17,12 +18,19 @@ FILES = known(
     """,
     without_effect=r"""
         model-\d+-of-\d+\.safetensors pytorch_model-\d+-of-\d+\.bin
-        \..* (README|LICEN[CS]E|NOTICE|CITATION)[^/]* .*\.(md|txt|pdf|html|bib|cff)
-        .*\.(png|jpe?g|svg|gif|csv|tsv|zip|npz|npy|log) events\.out\.tfevents\..*
-        (tf|flax|rust)_model.* .*\.(h5|msgpack|ot|onnx|onnx_data|gguf|mlmodel) openvino_.*
-        training_args\.(bin|json) (optimizer|scheduler|scaler)\.(pt|bin) rng_state.*\.pth
-        trainer_state\.json .*_results\.json latest metadata\.json
-        chat_template\.(jinja|json)
+        (pytorch_)?model\.\w+\.(safetensors|bin) pytorch_model_.*\.bin
+        \..* (README|LICEN[CS]E|NOTICE|CITATION)[^/]* Makefile Dockerfile
+        .*\.(md|txt|pdf|html|bib|cff|rst|tex|ipynb|sh|ya?ml|toml|log|bak|orig)
+        .*\.(png|jpe?g|svg|gif|webp|csv|tsv|jsonl|parquet|zip|gz|tar|tgz|npz|npy)
+        .*\.(src|tgt|trg|ref|hyp|eval|vocab|spm) events\.out\.tfevents\..*
+        (tokenizer|sentencepiece|spiece)\.model
+        (tf|flax|rust)_model.* openvino_.* model\.bin (shared|source|target)_vocabulary\.json
+        .*\.(h5|msgpack|ot|onnx|onnx_data|gguf|mlmodel|tflite|pt|pth|ckpt|pkl)
+        (quant|quantize|quantization|ort|nncf)_config\.json
+        (training_args|optimizer|scheduler|scaler|sampler)\.(pt|bin|json) latest
+        (.*[_-])?(results|metrics|scores|eval|summary|state|card|index|infos|args)\.json
+        metadata\.json (pre)?processor_config\.json chat_template\.(jinja|json)
+        (?!(modeling|modular|configuration|tokenization|processing|generation)_).*\.py
     """,
 )
 
@@ -44,7 +52,11 @@ TOKENIZER = known(
         num_madeup_words chat_template response_.* chat_control_tokens processor_class backend
         is_local local_files_only files_loaded add_eos_token token_type_ids_.*
         special_tokens_pattern transformers_version slow_tokenizer_class verbose
-        clean_up_tokenization_spaces_for_.* device_map
+        clean_up_tokenization_spaces_for_.* device_map errors model_type tokenizer_type task
+        _commit_hash revision _from_auto from_slow fix_mistral_regex lang_codes vocab_size
+        add_special_tokens return_(attention_mask|token_type_ids) padding_strategy
+        (unk|bos|eos|pad|sep|cls|mask)_(token_)?id max_(source|target)_length
+        keep_accents remove_space
     """,
 )
 SPECIAL_TOKENS_MAP = known(read=f"{_SPECIAL} {_LISTS}", without_effect="")
@@ -63,6 +75,7 @@ GENERATION = known(
     without_effect="""
         pad_token_id bos_token_id transformers_version _from_model_config num_return_sequences
         output_(attentions|hidden_states|scores|logits) return_dict(_in_generate)? use_cache
+        return_legacy_cache use_model_defaults _commit_hash (torch_)?dtype
         cache_.* max_cache_len low_memory compile_config disable_compile prefill_chunk_size
         continuous_batching_config remove_invalid_values
         temperature top_[kph] min_p typical_p epsilon_cutoff eta_cutoff
@@ -107,7 +120,9 @@ CONFIG = known(
         (attention_|activation_|classifier_|classif_)?dropout (encoder|decoder)_layerdrop init_std
         gradient_checkpointing use_cache chunk_size_feed_forward output_past
         output_(attentions|hidden_states|scores) return_dict(_in_generate)? torchscript
-        bos_token_id sep_token_id model_max_length save_step
+        bos_token_id sep_token_id eos_token_ids model_max_length save_step
+        (source|target|src|tgt)_lang label_smoothing layerdrop initializer_(range|factor)
+        keys_to_ignore_at_inference unsloth_.*
         add_bias_logits add_final_layer_norm extra_pos_embeddings normalize_before
         normalize_embedding static_position_embeddings force_bos_token_to_be_generated
     """,

@@ -43,10 +43,10 @@ class Known(NamedTuple):
             settings: by name.
         """
         for name, value in settings.items():
-            allowed = self.only.get(name, OFF)
-            if self.knows(name) or value in allowed:
+            allowed = self.only.get(name)
+            if self.knows(name) or (_is_off(value) if allowed is None else value in allowed):
                 continue
-            only = f" (only {' or '.join(map(_shown, allowed))})" if name in self.only else ""
+            only = f" (only {' or '.join(map(_shown, allowed))})" if allowed else ""
             raise UserError(
                 f"{where}: {_shown(name)}={_shown(value)} has no counterpart here{only}: such a "
                 "model cannot be imported; if nothing depends on the setting, remove it"
@@ -78,6 +78,11 @@ def known(read: str, without_effect: str, **only: Sequence[Any]) -> Known:
     return Known(
         frozenset(read.split()), re.compile("|".join(without_effect.split()), re.DOTALL), only
     )
+
+
+def _is_off(value: Any) -> bool:
+    """Whether a setting is not used, or is made of settings none of which is."""
+    return value in OFF or (isinstance(value, dict) and all(map(_is_off, value.values())))
 
 
 def _shown(value: Any) -> str:

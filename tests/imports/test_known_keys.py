@@ -8,6 +8,17 @@ from support.open_model_files import change_json, hugging_face_folder, marian_fo
 from t2t_lite.imports import hugging_face, marian
 from t2t_lite.search.decode_hparams import DecodeHParams
 
+# Files of folders at Hugging Face's hub, and of those that training leaves.
+WITHOUT_EFFECT = """
+    README.md .gitattributes LICENSE metadata.json benchmark_results.txt pytorch_model.bin
+    benchmark_translations.zip tf_model.h5 flax_model.msgpack rust_model.ot model.tflite
+    model.fp16.safetensors pytorch_model.fp16.bin model.bin shared_vocabulary.json
+    decoder_model_merged.onnx quantize_config.json ort_config.json optimizer.pt scheduler.pt
+    rng_state_0.pth random_states_0.pkl training_args.bin trainer_state.json all_results.json
+    zero_to_fp32.py handler.py train.sh decoder.yml opus.spm32k.vocab.yml source.vocab
+    sentencepiece.model newstest.eval config.json.bak example.ipynb processor_config.json
+"""
+
 
 @pytest.fixture
 def folder(tmp_path):
@@ -23,6 +34,7 @@ def folder(tmp_path):
     [
         ("adapter_config.json", '{"peft_type": "LORA"}', "adapters such as LoRA's cannot be"),
         ("modeling_mine.py", "", "modeling_mine.py: the model has code of its own"),
+        ("tokenization_mine.py", "", "tokenization_mine.py: the model has code of its own"),
         ("adapter_model.safetensors", "", "has a file 'adapter_model.safetensors', which is not"),
         ("prefixes.json", "{}", "has a file 'prefixes.json', which is not known here"),
         ("head\n.bin", "", r"has a file 'head\n.bin', which is not known here"),
@@ -35,8 +47,7 @@ def test_a_file_that_may_change_the_model(folder, name: str, contents: str, mess
 
 def test_files_without_effect(folder):
     expected = hugging_face.read(folder)
-    names = ("README.md", ".gitattributes", "tf_model.h5", "rust_model.ot", "optimizer.pt")
-    for name in (*names, "trainer_state.json", "all_results.json", "pytorch_model.bin"):
+    for name in WITHOUT_EFFECT.split():
         (folder / name).write_text("anything")
     (folder / "runs").mkdir()
     found = hugging_face.read(folder)
@@ -53,6 +64,11 @@ def test_files_without_effect(folder):
         ("config.json", {"tie_encoder_decoder": True}, "tie_encoder_decoder=True has no"),
         ("config.json", {"rope_theta": 1e4}, "rope_theta=10000.0 has no counterpart here: such"),
         ("config.json", {"is_encoder_decoder": False}, "=False has no counterpart here (only True"),
+        (
+            "config.json",
+            {"adapters": {"adapters": {"a": 1}}},
+            "adapters={'adapters': {'a': 1}} has",
+        ),
         ("config.json", {"prefix": "translate: "}, "prefix='translate: ' has no counterpart"),
         ("config.json", {"scale_embedding": "no"}, "scale_embedding='no': expected true or false"),
         ("config.json", {"vocab_size": 48}, "have 48 and 48 ids, and the embeddings 40 and 40"),
@@ -106,6 +122,8 @@ def test_keys_without_effect(folder):
         torch_dtype="float16",
         id2label={"0": "a"},
         task_specific_params={"translation": {"num_beams": 7}},
+        eos_token_ids=[0],
+        adapters={"adapters": {}, "config_map": {"x": None}},
         a_setting_of_2030=None,
     )
     settings = {
@@ -114,6 +132,7 @@ def test_keys_without_effect(folder):
         "source_lang": "en",
         "sp_model_kwargs": {},
         "name_or_path": "x/y",
+        "return_attention_mask": True,
     }
     (folder / "tokenizer_config.json").write_text(json.dumps(settings))
     found = hugging_face.read(folder)
