@@ -26,6 +26,7 @@ from t2t_lite.imports.weights import (
     transformer_parts,
 )
 from t2t_lite.json_files import Fields
+from t2t_lite.text.text_encoder import EOS_ID
 
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin")  # the first of them that exists is read
 _INDEX = ".index.json"  # ends the name of the list of a model's shards
@@ -65,8 +66,11 @@ def read(folder: pathlib.Path) -> OpenModel:
     source, target, softmax = _embeddings(folder, config, tensors)
     positions = _stored_positions(config, tensors)
     sides, start, ends = _sides(folder, config, generation, tokenizer, tensors, (source, target))
-    never_output = settings.never_output(folder, generation, sides[1].order)
-    has_start = start == len(sides[1].order) - 1 and sides[1].order.count(sides[1].order[0]) > 1
+    order = sides[1].order
+    never_output = settings.never_output(
+        folder, generation, order, [order[id_] for id_ in (EOS_ID, *ends)]
+    )
+    has_start = start == len(order) - 1 and order.count(order[0]) > 1
     # Without padding, as generations that renormalize probabilities have it.
     renormalizes = generation.get("renormalize_logits") is True
     excludes_padding = renormalizes and never_output == [0]
@@ -89,14 +93,14 @@ def read(folder: pathlib.Path) -> OpenModel:
         shared_embedding=source == target and softmax != target,
         **({"pos": "emb"} if positions else {}),
     )
-    orders = {softmax: sides[1].order, target: sides[1].order, source: sides[0].order}
+    orders = {softmax: order, target: order, source: sides[0].order}
     kept = (*orders, *_POSITIONS.values())
     ready = {name: t if name in kept else _in_our_form(t) for name, t in tensors.items()}
-    for name, order in orders.items():
-        ready[name] = in_order(tensors[name], order, f"{folder}: {name}")
+    for name, ids in orders.items():
+        ready[name] = in_order(tensors[name], ids, f"{folder}: {name}")
     if hparams.softmax_bias:
-        ready[_BIAS] = _bias(tensors, sides[1].order, has_start, folder)
-    sizes = (len(sides[0].order), len(sides[1].order))
+        ready[_BIAS] = _bias(tensors, order, has_start, folder)
+    sizes = (len(sides[0].order), len(order))
 
     def parts() -> Iterator[Part]:
         yield from embedding_parts(hparams, sizes, source, target, softmax, _BIAS)

@@ -228,10 +228,19 @@ def decode_hparams(
 
 
 def never_output(
-    folder: pathlib.Path, generation: Mapping[str, Any], order: Sequence[int]
+    folder: pathlib.Path, generation: Mapping[str, Any], order: Sequence[int], ends: Sequence[int]
 ) -> list[int]:
-    """Returns our ids that generations exclude."""
+    """Returns our ids that generations exclude.
+
+    Args:
+        folder: of the model.
+        generation: the settings of its generations.
+        order: its ids, by ours.
+        ends: its ids that end an output, which transformers does not count as bad words.
+    """
     words, ids = (generation.get(name) or [] for name in ("bad_words_ids", "suppress_tokens"))
+    if isinstance(words, list):
+        words = [word for word in words if word not in [[end] for end in ends]]
     found = []
     for word in [*words, *([id_] for id_ in ids)] if _are_lists(words, ids) else [None]:
         if not isinstance(word, list) or len(word) != 1 or word[0] not in order:

@@ -141,12 +141,14 @@ def test_keys_without_effect(folder):
 
 
 def test_several_ids_may_end_an_output(folder):
-    settings = {"eos_token_id": [7, 0], "decoder_start_token_id": 39}
+    words = [[39], [7], [0], [3]]  # ends are no bad words
+    settings = {"eos_token_id": [7, 0], "decoder_start_token_id": 39, "bad_words_ids": words}
     (folder / "generation_config.json").write_text(json.dumps(settings))
     model = hugging_face.read(folder)
     assert model.hparams.other_ends == (8,)  # ours of 7, after padding
     vocabulary = json.loads((folder / "vocab.json").read_bytes())
     assert vocabulary[model.target.pieces[8]] == 7
+    assert model.hparams.suppressed_ids == "0+4"  # ours of padding and of 3
     change_json(folder / "generation_config.json", eos_token_id=[7, 8])
     assert "sources end with </s>, which has id 0, and outputs with eos_token_id=[7, 8]" in refusal(
         folder
