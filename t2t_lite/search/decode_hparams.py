@@ -99,7 +99,7 @@ class DecodeHParams(HParams):
     )
     end_at_limit: bool = setting(
         False,
-        "Make EOS the last subword of an output that reaches its limit; it does not count.",
+        "End an output that reaches its limit with EOS as its last subword.",
     )
     well_formed: bool = setting(False, "Search only among well-formed trees, for parsing.")
     batch_size: int = setting(

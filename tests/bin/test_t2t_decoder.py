@@ -96,6 +96,7 @@ def test_t2ts_search_defaults():
         "extra_length": 100,
         "length_factor": 1,
         "force_decode_length": False,
+        "end_at_limit": False,
         "well_formed": False,
         "batch_size": 0,
         "dtype": "",

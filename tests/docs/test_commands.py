@@ -117,5 +117,5 @@ def test_flags_in_sentences_exist(pages, name):
     text = re.sub(r"^```.*?^```", "", pages[name].text, flags=re.M | re.S)
     unknown = set(re.findall(r"`(--\w+)", text)) - known
     # Those of Slurm and kill, all of some, and the tests' own.
-    others = {"--signal", "--requeue", "--kill", "--eval_early_stopping_", "--costs"}
+    others = {"--signal", "--requeue", "--kill", "--eval_early_stopping_", "--costs", "--fork"}
     assert unknown <= others

@@ -107,8 +107,8 @@ def test_an_export_that_cannot_be_written(refused, run, tmp_path, kind, folder):
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        ("/proc/out", "/proc/out.part"),
-        ("in/out", "in: File exists"),
+        ("/proc/out", "--decode_to_file=/proc/out cannot be written: /proc: "),
+        ("in/out", "in/out cannot be written: "),
         ("pipe", "pipe is not a regular file: name another"),  # as /dev/null is none
     ],
 )
