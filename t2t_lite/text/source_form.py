@@ -40,13 +40,15 @@ _UNUSED = (
         regex.V1,
     ),
 )
+# Of what is printable, alone may have to change.
+_IGNORABLE = regex.compile(r"\p{Default_Ignorable_Code_Point}")
 # What may have to change before a text is composed.
 _SUSPECT = regex.compile(
     r"[[\s\p{Cc}\p{Default_Ignorable_Code_Point}\ufff9-\ufffb]--[\n ]]", regex.V1
 )
 _JOINER = regex.compile(f"[{_ZWNJ}{_ZWJ}{_CGJ}]")
 _SEVERAL_JOINERS = regex.compile(f"(?<=[{_ZWNJ}{_ZWJ}])[{_ZWNJ}{_ZWJ}]+")
-_TRANSPARENT = regex.compile(r"[\p{Joining_Type=T}\u200c\u200d]", regex.V1)
+_TRANSPARENT = regex.compile(r"[\p{Joining_Type=T}\u200c\u200d]+", regex.V1)
 _JOINS_NEXT = regex.compile(r"[\p{Joining_Type=D}\p{Joining_Type=L}]")
 _JOINS_LAST = regex.compile(r"[\p{Joining_Type=D}\p{Joining_Type=R}]")
 _INDIC_MARK = regex.compile(r"[\p{M}--\p{Indic_Syllabic_Category=Other}]", regex.V1)
@@ -72,6 +74,8 @@ def source_form(text: str, kept: str = "") -> str:
     """
     if not has_text(text) and not any(map(text.__contains__, kept)):
         return ""
+    if _is_plain(text):
+        return text
     *_, form = _stages(text, kept)
     return form
 
@@ -101,6 +105,13 @@ def _stages(text: str, kept: str) -> Iterator[str]:
         yield text
         if text == before:
             return
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a text surely is in its form: for most texts, this is found quickly."""
+    return text.isprintable() and (
+        text.isascii() or (unicodedata.is_normalized("NFC", text) and not _IGNORABLE.search(text))
+    )
 
 
 def _composed(text: str) -> str:
@@ -152,22 +163,20 @@ def _seen(text: str, kept: str) -> str:
         text = pattern.sub(r"\1", text)
     if not _JOINER.search(text):
         return text
-    text = _SEVERAL_JOINERS.sub("", text)
-    befores, afters = _bases(text), [*_bases(text[::-1])][::-1]
+    return _TRANSPARENT.sub(_with_needed_joiners, _SEVERAL_JOINERS.sub("", text))
+
+
+def _with_needed_joiners(run: regex.Match[str]) -> str:
+    """Returns a run of marks and joiners, all that stand between two bases, as it is seen."""
+    if not _JOINER.search(run[0]):
+        return run[0]
+    text, (start, end) = run.string, run.span()
+    bases = text[start - 1 : start], text[end : end + 1]
     return "".join(
         character
-        for place, (character, before, after) in enumerate(zip(text, befores, afters, strict=True))
-        if not _JOINER.match(character) or _is_needed(text, place, before, after)
+        for place, character in enumerate(run[0], start)
+        if not _JOINER.match(character) or _is_needed(text, place, *bases)
     )
-
-
-def _bases(text: str) -> Iterator[str]:
-    """Yields for each character of a text the nearest one before it that is no mark or joiner."""
-    base = ""
-    for character in text:
-        yield base
-        if not _TRANSPARENT.match(character):
-            base = character
 
 
 def _is_needed(text: str, place: int, base_before: str, base_after: str) -> bool:

@@ -103,6 +103,7 @@ def test_the_form_is_final_and_of_all_equivalents_the_same(text):
     assert source_form(unicodedata.normalize("NFD", text)) == form
     assert form.count("\n") in (text.count("\n"), 0)
     assert has_text(form) == has_text(text)
+    assert places(form) == [*range(len(form) + 1)], "no step changes it"
 
 
 @given(st.one_of(ANY, ODD), st.data())
