@@ -63,7 +63,7 @@ class Shortlist:
         permitted = np.zeros((len(sources), self._size), np.bool_)
         permitted[:, self._always] = True
         for i, source in enumerate(sources):
-            known = source[source < len(self._translations)]
+            known = source[(source != PAD_ID) & (source < len(self._translations))]
             permitted[i, self._translations[known]] = True
         permitted[:, [PAD_ID, *never]] = False
         used = np.any(permitted, axis=0)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
+from t2t_lite.alignment.shortlist import Shortlist
 from t2t_lite.decoding.config import CTRANSLATE2
 from t2t_lite.decoding.divergence import DivergedError, require_numbers, require_outputs
 from t2t_lite.decoding.engine import Engine, Target, Worker, mapped
@@ -22,7 +23,7 @@ from t2t_lite.decoding.kept_export import KeptExport
 from t2t_lite.errors import UsageError
 from t2t_lite.search.decode_hparams import LENGTH_PENALTIES, DecodeHParams
 from t2t_lite.text.languages import speaking
-from t2t_lite.text.text_encoder import EOS_ID, TextEncoder
+from t2t_lite.text.text_encoder import EOS_ID, PAD_ID, TextEncoder
 
 if TYPE_CHECKING:
     import ctranslate2
@@ -50,6 +51,38 @@ _USUAL_LENGTHS = 10, 40
 
 # Least attention to a source position, as in `search/penalties.py`: log 0 outweighs all else.
 _LEAST_ATTENTION = 1e-6
+
+
+def refuse_short_list(
+    shortlist: Shortlist, hparams: DecodeHParams, never_output: Sequence[int]
+) -> None:
+    """Raises UsageError for a short list with which CTranslate2's search would go wrong.
+
+    It finds the places of given and suppressed tokens in the list of an earlier batch. In each step
+    it chooses among twice `beam_size` continuations, even if a hypothesis has fewer.
+
+    Args:
+        shortlist: what outputs may consist of.
+        hparams: search settings.
+        never_output: the ids that the model never outputs.
+    """
+    if never_output:
+        raise UsageError(_refused_list(hparams, "with a model that has suppressed_ids"))
+    nothing = np.zeros([1, 0], np.int32)
+    fewest, needed = len(shortlist.candidates(nothing, nothing)[0]) - 1, 2 * hparams.beam_size
+    if hparams.beam_size > 1 and fewest < needed:
+        raise UsageError(
+            f"short list {hparams.shortlist}: it has {fewest} subwords for every source, and "
+            f"beam_size={hparams.beam_size} with --engine=ctranslate2 needs {needed}; make it with "
+            "a larger --frequent of t2t-shortlist, or use --engine=tensorflow"
+        )
+
+
+def _refused_list(hparams: DecodeHParams, where: str) -> str:
+    return (
+        f"short list {hparams.shortlist}: not with --engine=ctranslate2 {where}: it "
+        "would take other subwords for these; leave the list out, or use --engine=tensorflow"
+    )
 
 
 def refuse_settings(hparams: DecodeHParams, parts: Sequence[object] = ()) -> None:
@@ -160,6 +193,8 @@ class CTranslate2Worker(Worker):
         self._export = export
         self._hparams = hparams
         self._with_scores = with_scores
+        # CTranslate2 adds id 0, in the place of its unknown token, to a short list.
+        self._never_output = {*export.never_output, *([PAD_ID] if hparams.shortlist else [])}
         # Where tokens are forbidden, CTranslate2 divides their probability among the others. In a
         # batch, its attention of the first token may be another source's; not when it is greedy,
         # as `_attention` is.
@@ -221,6 +256,9 @@ class CTranslate2Worker(Worker):
         """Returns all hypotheses of a search with the same limit for all sources, by place."""
         h = self._hparams
         starts, prefixes = _given(next(iter(sources.values())))
+        if h.shortlist and starts + prefixes:
+            where = "where outputs begin with a given language or prefix"
+            raise UsageError(_refused_list(h, where))
         results = self._translator.translate_batch(
             [_names(source.ids) for source in sources.values()],
             target_prefix=[_names([*s.start, *s.prefix]) for s in sources.values()]
@@ -231,7 +269,7 @@ class CTranslate2Worker(Worker):
             num_hypotheses=h.beam_size,
             length_penalty=self._length_exponent,  # `_targets` undoes it
             no_repeat_ngram_size=h.no_repeat_ngram_size,
-            suppress_sequences=[[name] for name in _names(self._export.never_output)] or None,
+            suppress_sequences=[[name] for name in _names(self._never_output)] or None,
             max_input_length=0,
             max_decoding_length=limit,
             # Ours does not count what is given; theirs counts all.
@@ -365,7 +403,7 @@ def _grouped(places: Iterable[int], key: Callable[[int], Any]) -> Iterable[list[
     return groups.values()
 
 
-def _names(ids: Sequence[int]) -> list[str]:
+def _names(ids: Iterable[int]) -> list[str]:
     """Returns the names of ids in the export."""
     return [str(i) for i in ids]
 

@@ -87,7 +87,11 @@ def open_ctranslate2(
         UserError: CTranslate2 is missing, cannot hold the model, or lacks the type here.
         UsageError: a setting has no counterpart.
     """
-    from t2t_lite.decoding.ctranslate2_engine import CTranslate2Engine, refuse_settings
+    from t2t_lite.decoding.ctranslate2_engine import (
+        CTranslate2Engine,
+        refuse_settings,
+        refuse_short_list,
+    )
     from t2t_lite.decoding.kept_export import kept_export
 
     try:
@@ -107,6 +111,8 @@ def open_ctranslate2(
     path, encoders = hparams.shortlist, trained[0].run.encoders
     shortlist = Shortlist.read(path, encoders) if path else None
     with kept_export(trained[0], kind, shortlist) as (export, found):
+        if shortlist:
+            refuse_short_list(shortlist, hparams, export.never_output)
         many = has_many_lines and device == "cpu"
         translators = min(_TRANSLATORS, processor.cores()) if many else 1
         translator = ctranslate2.Translator(

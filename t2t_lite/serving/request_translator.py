@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from starlette.exceptions import HTTPException
 
+from t2t_lite.decoding.config import CTRANSLATE2
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.divergence import NoOutputError
 from t2t_lite.decoding.hypotheses import Hypothesis, Source, first_different
@@ -58,6 +59,9 @@ class RequestTranslator:
         limits: ServerConfig,
     ) -> "RequestTranslator":
         """Restores a model, by default the newest of the run, and compiles its search."""
+        if hparams.shortlist and limits.engine == CTRANSLATE2:
+            # It lends a line's candidates to the others of its batch: those of other clients.
+            hparams = hparams.copy(batch_size=1)
         decoder = Decoder.from_run(
             run, checkpoint, hparams, engine=limits.engine, compute_type=limits.compute_type
         )

@@ -78,6 +78,15 @@ def test_a_batch_has_the_candidates_of_all_and_each_sentence_its_own():
         assert vocabulary[row].tolist() == candidates(shortlist, text)[1]
 
 
+def test_padding_has_no_translations():
+    translations = np.array([[3], [0], [4], [0]])  # the first are those of id 0
+    shortlist = Shortlist([], translations, 5)
+    vocabulary, permitted = shortlist.candidates(
+        np.array([[2, 0], [3, 2]]), np.zeros([2, 0], np.int32)
+    )
+    assert [vocabulary[row].tolist() for row in permitted] == [[1, 4], [1, 4]]
+
+
 def test_prefixes_are_in_the_vocabulary_and_not_permitted():
     vocabulary, permitted = candidates(make_list(), "old", [TARGET["der"], 0])
     assert TARGET["der"] in vocabulary

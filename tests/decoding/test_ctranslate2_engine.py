@@ -439,26 +439,49 @@ def test_the_faster_engine_comes_with_how_to_install_it(run, monkeypatch):
     assert line.endswith("pip install 't2t_lite[ct2]'")
 
 
+def list_file(run, path, always, translations=None):
+    """Writes a short list; returns the settings of a search with it."""
+    translations = np.zeros([36, 0], np.int32) if translations is None else translations
+    Shortlist(always, translations, 36).write(str(path), run.encoders)
+    return f"shortlist={path}"
+
+
 @pytest.mark.integration
-def test_outputs_with_a_short_list_are_of_the_list(run, tmp_path):
-    path = str(tmp_path / "list.txt")
+def test_outputs_with_a_short_list_are_of_the_list(translation_run, tmp_path):
     translations = np.zeros([36, 3], np.int32)
     translations[3:33] = np.arange(3, 33)[:, None] % 24 + [4, 6, 9]
-    Shortlist([20, 21, *LANGUAGES.values()], translations, 36).write(path, run.encoders)
-    for decoder in decoders(run, f"beam_size=2,shortlist={path}"):
-        for line in ("w1 w2 w3", "w4", "w9 w8"):
-            (source,) = decoder.text.encode([line])
-            (beams,) = decoder.decode([source])
-            allowed = {1, 20, 21, *LANGUAGES.values(), *translations[source.ids].ravel()}
-            assert set(beams[0].ids) <= allowed
-    greedy = [
-        [decoder.decode([source])[0][0].ids for source in decoder.text.encode(LINES) if source.ids]
-        for decoder in decoders(run, f"beam_size=1,shortlist={path}")
-    ]
-    assert any(greedy[0])
-    assert greedy[0] == greedy[1]  # of a line alone, the candidates are the same
-    plain = decoders(run, "beam_size=1")[0]
-    assert greedy[0] != [plain.decode([s])[0][0].ids for s in plain.text.encode(LINES) if s.ids]
+    shortlist = list_file(translation_run, tmp_path / "list", [20, 21, 22], translations)
+    into = "target_language=en"
+    for search in ("beam_size=2", "beam_size=1"):
+        found = []
+        for engine in (CTRANSLATE2, "tensorflow"):
+            hparams = DecodeHParams.of(translation_run.problem, f"{into},{search},{shortlist}")
+            decoder = Decoder.from_run(translation_run, hparams=hparams, engine=engine)
+            sources = [source for source in decoder.text.encode(LINES) if source.ids]
+            found.append([decoder.decode([source])[0][0].ids for source in sources])
+            for source, ids in zip(sources, found[-1], strict=True):
+                assert {*ids} <= {1, 20, 21, 22, *translations[source.ids].ravel()}
+    assert any(found[0])
+    assert found[0] == found[1]  # greedily; of a line alone, the candidates are the same
+    plain = DecodeHParams.of(translation_run.problem, f"{into},beam_size=1")
+    decoder = Decoder.from_run(translation_run, hparams=plain)
+    assert found[0] != [decoder.decode([source])[0][0].ids for source in sources]
+
+
+@pytest.mark.integration
+def test_a_short_list_that_ctranslate2_would_misread_is_refused(
+    run, plain_run, translation_run, tmp_path
+):
+    few = list_file(translation_run, tmp_path / "few", [3, 4, 5])
+    hparams = DecodeHParams.of(translation_run.problem, f"target_language=en,beam_size=3,{few}")
+    with pytest.raises(UsageError, match=r"few: it has 4 subwords for every source, .* needs 6"):
+        Decoder.from_run(translation_run, hparams=hparams, engine=CTRANSLATE2)
+    with pytest.raises(UsageError, match="not with --engine=ctranslate2 with a model that has sup"):
+        decoders(run, list_file(run, tmp_path / "list", [3, 4, 6, 7]))
+    shortlist = list_file(plain_run, tmp_path / "list", [3, 4, 6, 7])
+    decoder = decoders(plain_run, f"beam_size=1,{shortlist}")[0]
+    with pytest.raises(UsageError, match="where outputs begin with a given language or prefix"):
+        decoder.decode(decoder.text.encode(["w1"]))
 
 
 def test_a_source_of_eos_alone_has_an_empty_output(run):

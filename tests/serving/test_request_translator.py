@@ -12,18 +12,23 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from support.imported_runs import imported_run
 from support.rounding import assert_close, relative_bound
 from support.servers import Client, serve
 from support.terms import log_prob_terms
+from t2t_lite.alignment.shortlist import Shortlist
 from t2t_lite.data.problem import Output
+from t2t_lite.decoding.config import ENGINES
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.hypotheses import Hypothesis
 from t2t_lite.decoding.tensorflow_engine import TensorFlowEngine
 from t2t_lite.decoding.translator import Translator
+from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.prometheus import ServerMetrics
 from t2t_lite.serving.request_translator import RequestTranslator
 from t2t_lite.serving.requests import TranslationRequest
+from t2t_lite.text.imported_encoder import TRANSLATION
 
 TEXTS = ["a cat", "", " \u2028", "x\x00y", "日本語 😀", "two\nlines", "a cat sleeps here. " * 5]
 
@@ -72,6 +77,26 @@ def test_a_text_of_several_lines_is_translated_line_by_line(server):
     expected = [best(server.translate(texts=[line])[1]["translations"])[0] for line in lines]
     for text in ("a dog\n\nbarks\nloudly", "a dog\r\n\r\nbarks\rloudly\r\n"):
         assert best([server.translate(text=text)[1]]) == ["\n".join(expected)]
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("engine", ENGINES)
+def test_with_a_short_list_no_output_depends_on_other_clients(tmp_path, engine):
+    run = imported_run(tmp_path / "run", language_of=TRANSLATION)
+    path = str(tmp_path / "list.txt")
+    translations = np.random.default_rng(1).integers(3, 33, [36, 3])  # padding has some, too
+    Shortlist([3, 4, 5], translations, 36).write(path, run.encoders)
+    changes = f"target_language=en,extra_length=8,beam_size=2,shortlist={path}"
+    hparams, limits = DecodeHParams.of(run.problem, changes), ServerConfig(engine=engine)
+    translator = RequestTranslator.load(run, None, hparams, ServerMetrics(), limits)
+    texts = ["w1 w2 w3", "w4", "w5 w6 w7 w8 w9 w1", "", "w9 w8", "w20\nw11 w12"]
+    requests = [TranslationRequest([text], 2, False, True) for text in texts]
+    alone, together = (
+        [[h["text"] for h in json.loads(answer)["hypotheses"]] for answer in answers]
+        for answers in ([translator([request])[0] for request in requests], translator(requests))
+    )
+    assert together == alone
+    assert len({*map(str, alone)}) > 2
 
 
 @pytest.mark.integration
