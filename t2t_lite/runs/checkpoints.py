@@ -106,6 +106,9 @@ class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
         train_state: `TrainStep.state`: the totals since the last log line, and the loss scale of a
             float16 run.
         keep: number of checkpoints to keep.
+
+    Raises:
+        UsageError: a checkpoint would lack a weight of the model.
     """
 
     def __init__(
@@ -131,6 +134,7 @@ class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
         self._learned = tf.train.Checkpoint(**learned)
         self._position = tf.train.Checkpoint(**position)
         self._checkpoint = tf.train.Checkpoint(**learned, **position)
+        tf.train.TrackableView(model).descendants()  # raises, if a weight has no name, before work
         self._writer = concurrent.futures.ThreadPoolExecutor(1, "checkpoint")
         self._written: concurrent.futures.Future[None] | None = None
         for leftover in folder.glob(f"{CHECKPOINT_NAME}-*{files.INCOMPLETE}"):
