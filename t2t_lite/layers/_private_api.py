@@ -30,6 +30,18 @@ def flattened(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
     return list(_found(layer, {}).values())
 
 
+def created_in_scope() -> list[keras.Variable]:
+    """Returns the variables that were created in the current `keras.StatelessScope`.
+
+    Without the private list, none.
+    """
+    try:
+        from keras.src.backend.common.global_state import get_global_attribute
+    except ImportError:
+        return []
+    return [*(get_global_attribute("uninitialized_variables") or ())]
+
+
 def tracked(values: Iterable[Any]) -> set[int]:
     """Returns the identities of all objects that a TensorFlow checkpoint of `values` reaches."""
     waiting, found = list(values), set[int]()

@@ -35,6 +35,7 @@ class TrainedCalls:
         self._model = model
         self.refusal: UsageError | None = None
         self._weights = KnownWeights(model)
+        self._own = {id(variable.value) for variable in model.variables}
         weights = {id(weight) for weight in model.weights}
         states = {id(state): state for state in model.variables if id(state) not in weights}
         del states[id(model.seeds.state)]
@@ -77,6 +78,7 @@ class TrainedCalls:
     def _require_plain(self, scope: keras.StatelessScope) -> None:
         """Raises UsageError if a call did in `scope` what training cannot do."""
         self._weights.require_no_others()
+        self._require_none([one.path for one in _private_api.created_in_scope()])
         model = self._model
         changed = [w for w in model.weights if scope.get_current_value(w) is not None]
         if changed:
@@ -90,6 +92,26 @@ class TrainedCalls:
             raise UsageError(
                 f"{type(model).__name__}: the layer {place(model, adding[-1])} adds a loss, which "
                 "t2t-trainer leaves out: make it an AuxiliaryLayer, or train with fit"
+            )
+
+    def require_own(self, watched: Sequence[tf.Variable]) -> None:
+        """Raises UsageError if the model does not have a variable from which its loss is computed.
+
+        Keras finds no layers in objects that are neither layers nor collections, in functions or
+        outside the model, and no weights of TensorFlow's own kind.
+        """
+        with self._noted():
+            foreign = [one for one in watched if id(one) not in self._own]
+            self._require_none([one.name.partition(":")[0] for one in foreign])
+
+    def _require_none(self, foreign: Sequence[str]) -> None:
+        """Raises UsageError if there are variables that the model does not have."""
+        if foreign:
+            raise UsageError(
+                f"{type(self._model).__name__}: the loss depends on {', '.join(foreign)}, which "
+                "the model does not have, so that nothing trains or restores it: keep the layer in "
+                "an attribute of the model, or in a list or dict that is one, and make weights "
+                "with add_weight, not tf.Variable"
             )
 
     def require_gradients(

@@ -238,6 +238,7 @@ class TrainStep:
         with tf.GradientTape() as tape:
             hidden, statistics = self._hidden_and_statistics(batch, number)
             loss, penalty = self._loss_and_penalty(hidden, batch["targets"], scale)
+        self._calls.require_own(tape.watched_variables())
         if slopes is None:
             slopes = self._slopes(self._sum_of_replicas(statistics))
         gradients = tape.gradient(

@@ -109,6 +109,35 @@ class Adds(keras.layers.Layer):
         return x
 
 
+class Holder:
+    """An object in which Keras finds no layers."""
+
+    def __init__(self, layer):
+        self.layer = layer
+
+
+class Hides(keras.layers.Layer):
+    """A layer that hides another."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = Holder(keras.layers.Dense(8, name="inner"))
+
+    def call(self, x, training=False):
+        return self.inner.layer(x)
+
+
+class OfTensorFlow(keras.layers.Layer):
+    """A layer with a weight that is not Keras's."""
+
+    def __init__(self):
+        super().__init__()
+        self.scales = [tf.Variable(tf.ones(8), name="scales")]
+
+    def call(self, x, training=False):
+        return x * self.scales[0]
+
+
 class Unused(keras.layers.Layer):
     """A layer whose weight no loss depends on."""
 
@@ -142,6 +171,8 @@ class Late(keras.layers.Layer):
             r"moving_mean of the layer 'more\.0' \(BatchNormalization\)",
         ),
         (Adds, r"OneMore: the layer 'more\.0' \(Adds\) adds a loss"),
+        (Hides, r"OneMore: the loss depends on .*kernel, .*bias, which the model does not have"),
+        (OfTensorFlow, r"the loss depends on scales, which the model does not have"),
         (Unused, r"the loss does not depend on idle of the layer 'more\.0'"),
         (Late, r"kernel of the layer 'more\.0\.other' \(Dense\), .* appeared after"),
     ],
@@ -152,6 +183,21 @@ def test_what_would_be_lost_is_named(layer, message):
     with pytest.raises(UsageError, match=message) as caught:
         step(batches(1)[0], 0)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("devices", [1, 2])
+def test_a_layer_outside_the_model_is_named(devices):
+    """Even a frozen one: the call in training is the first, and would draw its weights."""
+    outside = keras.layers.Dense(8, name="outside", trainable=False)
+
+    class UsesOther(Transformer):
+        def hidden(self, features, training=False):
+            return outside(super().hidden(features, training=training))
+
+    step = make_step(lambda: UsesOther("transformer_base", 13, 13, **PLAIN), devices)
+    with pytest.raises(UsageError, match=r"the loss depends on .*outside/kernel, .*outside/bias"):
+        step(batches(1)[0], 0)
 
 
 def test_a_regularizer_is_named():
