@@ -13,6 +13,7 @@ from t2t_lite.errors import DataError, UserError, quoted
 from t2t_lite.imports import hugging_face_keys as keys
 from t2t_lite.imports import safe_files
 from t2t_lite.imports.known_keys import Known
+from t2t_lite.text.added_tokens import FLAGS
 
 TOKENIZER_CONFIG, TOKENIZER = "tokenizer_config.json", "tokenizer.json"
 _MAP, _ADDED = "special_tokens_map.json", "added_tokens.json"
@@ -29,12 +30,12 @@ class Token(NamedTuple):
     Attributes:
         content: its text.
         is_special: whether decoded text leaves it out.
-        is_word: whether only a word of its own is this token.
+        flags: how it is found in a text; see `AddedTokens`.
     """
 
     content: str
     is_special: bool = True
-    is_word: bool = False
+    flags: tuple[str, ...] = ()
 
 
 class Tokenizer(NamedTuple):
@@ -218,7 +219,7 @@ def _of_added(path: pathlib.Path, special: set[str]) -> Iterator[tuple[pathlib.P
             yield (
                 path,
                 _id(path, id_),
-                Token(_content(path, "a token", content), content in special),
+                _as_token(_content(path, "a token", content), {"special": content in special}),
             )
 
 
@@ -231,11 +232,17 @@ def _id(path: pathlib.Path, value: Any) -> int:
 
 def _token(path: pathlib.Path, token: Any) -> Token:
     flags = token if isinstance(token, dict) else {}
-    for name in ("special", "single_word"):
+    for name in ("special", *FLAGS):
         if not isinstance(flags.get(name, False), bool):
             raise DataError(f"{path}: {name}={quoted(flags[name])}: expected true or false")
-    content = _content(path, "a token", token)
-    return Token(content, flags.get("special", False), flags.get("single_word", False))
+    return _as_token(_content(path, "a token", token), flags)
+
+
+def _as_token(content: str, flags: Mapping[str, bool]) -> Token:
+    """Returns a token; without a word on it, all but special ones are found in normalized text."""
+    is_special = flags.get("special", False)
+    flags = {"normalized": not is_special, **flags}
+    return Token(content, is_special, tuple(name for name in FLAGS if flags.get(name)))
 
 
 def _content(path: pathlib.Path, name: str, token: Any) -> str:

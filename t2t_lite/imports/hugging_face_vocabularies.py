@@ -252,7 +252,7 @@ def _side(
     reserved = {padding, end, unknown}
     named = {*tokenizer.named.values(), *_SPECIAL}
     added = {
-        id_: token
+        id_: token.flags
         for id_, token in tokens.items()
         if token.content not in named and id_ not in reserved | special
     }
@@ -266,7 +266,6 @@ def _side(
         special=hidden - reserved,
         languages=languages,
         added=added,
-        added_words=[id_ for id_, token in added.items() if token.is_word],
         keeps_spaces=keeps_spaces,
         cleans_spaces=tokenizer.cleans_spaces and not keeps_spaces,
         origin=str(path),
@@ -287,8 +286,10 @@ def _merging_model(path: pathlib.Path) -> bytes:
         kinds = (settings["type"], settings["byte_fallback"], found["pre_tokenizer"]["type"])
         rules = [base64.b64decode(n["precompiled_charsmap"]) for n in normalizers[:1]]
         ids = settings["vocab"]
-        special = {token["content"] for token in found["added_tokens"]}  # languages come last
-        pieces = [*_SPECIAL, *sorted(ids.keys() - special, key=ids.__getitem__)]
+        added = {token["content"] for token in found["added_tokens"]}
+        pieces = sorted(ids, key=ids.__getitem__)
+        while pieces[-1] in added:  # languages come last
+            pieces.pop()
         merged = [
             merge.replace(" ", "") if isinstance(merge, str) else "".join(merge)
             for merge in settings["merges"]

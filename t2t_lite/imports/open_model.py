@@ -33,8 +33,7 @@ class Vocabulary:
     languages: Mapping[str, int] = dataclasses.field(default_factory=dict)
     language_of: str = ""
     language: str = ""
-    added: Sequence[int] = ()
-    added_words: Sequence[int] = ()
+    added: Mapping[int, Sequence[str]] = dataclasses.field(default_factory=dict)
     keeps_spaces: bool = False
     cleans_spaces: bool = False
     origin: str = ""
@@ -61,8 +60,7 @@ class Side(NamedTuple):
         *,
         special: Iterable[int] = (),
         languages: Mapping[str, int] | None = None,
-        added: Iterable[int] = (),
-        added_words: Iterable[int] = (),
+        added: Mapping[int, Sequence[str]] | None = None,
         **others: Any,
     ) -> Self:
         """Arranges a vocabulary.
@@ -75,8 +73,7 @@ class Side(NamedTuple):
             model: the SentencePiece model; empty if pieces are words.
             special: the ids that no text has.
             languages: the ids of language tokens by code.
-            added: the ids of tokens that a text may have besides the model's pieces.
-            added_words: those that are words of their own.
+            added: tokens that a text may have besides the model's pieces: the flags of each.
             **others: see `Vocabulary`.
         """
         order = [padding, end, *(id_ for id_ in range(len(pieces)) if id_ not in (padding, end))]
@@ -93,8 +90,7 @@ class Side(NamedTuple):
             model,
             sorted(ours[i] for i in special),
             languages,
-            added=sorted(ours[i] for i in added),
-            added_words=sorted(ours[i] for i in added_words),
+            added={ours[i]: flags for i, flags in sorted((added or {}).items())},
             **others,
         )
         return cls(vocabulary, order)

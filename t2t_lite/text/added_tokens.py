@@ -1,7 +1,15 @@
 """Tokens that were added to the vocabulary of an imported model, and how they are joined."""
 
 import re
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections.abc import Callable, Collection, Mapping
+from itertools import pairwise
+
+# What Hugging Face's tokenizers say of an added token: it is only found as a word of its own, takes
+# the spaces before or after it, or is looked for in normalized text.
+FLAGS = ("single_word", "lstrip", "rstrip", "normalized")
+
+_OF_WORDS = ("L", "M", "Nd", "Nl", "Pc")  # begin the categories of characters in words
 
 
 class AddedTokens:
@@ -9,38 +17,76 @@ class AddedTokens:
 
     Args:
         ids: by token.
-        words: the tokens that are only found as words of their own.
-        keeps_spaces: whether a space before a token is a piece, and words end where letters and
-            digits do, as in Hugging Face's tokenizers; else as in its older ones, in Python.
+        flags: those of `FLAGS` that each token has.
+        normalize: returns a text as the SentencePiece model normalizes it, and says that tokens are
+            found as in Hugging Face's tokenizers, where a space before a token is a piece and words
+            end where letters and digits do; None: as in its older ones, in Python.
     """
 
-    def __init__(self, ids: Mapping[str, int], words: Sequence[str], keeps_spaces: bool) -> None:
+    def __init__(
+        self,
+        ids: Mapping[str, int],
+        flags: Mapping[str, Collection[str]],
+        normalize: Callable[[str], str] | None,
+    ) -> None:
         self.ids = ids
-        self._words = frozenset(words)
-        self.keeps_spaces = keeps_spaces
-        bounded = r"(?<!\w){}(?!\w)" if keeps_spaces else "{}"
-        self._any = re.compile(
-            "|".join(
-                (bounded if token in self._words else "{}").format(re.escape(token))
-                for token in sorted(ids, key=len, reverse=True)
-            )
-        )
+        self.keeps_spaces = normalize is not None
+        self._flags = flags
+        self._normalize = normalize
+        # Tokens by what is looked for: in text as it is, and as it is normalized.
+        self._raw: dict[str, str] = {}
+        self._normal: dict[str, str] = {}
+        for token in ids:
+            if normalize is None or "normalized" not in flags[token]:
+                self._raw[token] = token
+            elif text := normalize(token):
+                self._normal[text] = token
+        self._any, self._any_normal = map(_any_of, (self._raw, self._normal))
 
     def split(self, text: str) -> list[str | int]:
         """Returns the ids of the tokens in a text, and the texts between them."""
-        parts, start = [], 0
-        for match in self._any.finditer(text):
-            parts += [text[start : match.start()], match[0]]
-            start = match.end()
-        parts = [part for part in (*parts, text[start:]) if part]
-        if not self.keeps_spaces:
-            self._join_words(parts)
-        return [self.ids.get(part, part) for part in parts if part]
+        if self._normalize is None:
+            return self._split_in_words(text)
+        found = self._found(text, self._any, self._raw)
+        if self._normal:
+            found = [
+                part
+                for whole in found
+                for part in (
+                    self._found(self._normalize(whole), self._any_normal, self._normal)
+                    if isinstance(whole, str)
+                    else [whole]
+                )
+            ]
+        return found
 
-    def _join_words(self, parts: list[str]) -> None:
-        """Joins tokens that are no words of their own to what is beside them."""
+    def _found(
+        self, text: str, tokens: re.Pattern[str], by_text: Mapping[str, str]
+    ) -> list[str | int]:
+        """Returns the ids of tokens, and the texts between them."""
+        parts: list[str | int] = []
+        end = 0
+        for match in tokens.finditer(text):
+            (start, stop), token = match.span(), by_text[match[0]]
+            flags = self._flags[token]
+            if "single_word" in flags and any(
+                map(_in_word, (text[start - 1 : start], text[stop:]))
+            ):
+                continue
+            if "lstrip" in flags:
+                start = len(text[:start].rstrip())
+            if "rstrip" in flags:
+                stop = len(text) - len(text[stop:].lstrip())
+            parts += [text[end : max(start, end)], self.ids[token]]
+            end = stop
+        return [part for part in (*parts, text[end:]) if part != ""]
+
+    def _split_in_words(self, text: str) -> list[str | int]:
+        """As `split`; tokens that are no words of their own join what is beside them."""
+        ends = [0, *(end for match in self._any.finditer(text) for end in match.span()), len(text)]
+        parts = [text[start:end] for start, end in pairwise(ends) if start < end]
         for number, part in enumerate(parts):
-            if part not in self._words:
+            if part not in self.ids or "single_word" not in self._flags[part]:
                 continue
             left = parts[number - 1] if number else ""
             right = parts[number + 1] if number + 1 < len(parts) else ""
@@ -48,6 +94,18 @@ class AddedTokens:
                 parts[number - 1 : number + 1] = [left + part, ""]
             elif right and not right.startswith(" "):
                 parts[number : number + 2] = ["", part + right]
+        return [self.ids.get(part, part) for part in parts if part]
+
+
+def _any_of(texts: Collection[str]) -> re.Pattern[str]:
+    """Returns what finds the longest of several texts, or nothing if there are none."""
+    by_length = sorted(texts, key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, by_length)) or "(?!)")
+
+
+def _in_word(text: str) -> bool:
+    """Whether a text begins with a character of words."""
+    return unicodedata.category(text[0]).startswith(_OF_WORDS) if text else False
 
 
 def without_spaces(text: str) -> str:

@@ -21,7 +21,7 @@ import sentencepiece
 
 from t2t_lite import files, json_files
 from t2t_lite.errors import DataError, UserError, quoted
-from t2t_lite.text.added_tokens import AddedTokens, without_spaces
+from t2t_lite.text.added_tokens import FLAGS, AddedTokens, without_spaces
 from t2t_lite.text.language_tokens import TEXT, TRANSLATION, LanguageTokens
 from t2t_lite.text.sentencepiece_encoder import without_space_rules
 from t2t_lite.text.text_encoder import EOS_ID, SPACE, UNKNOWN_WORD
@@ -59,29 +59,31 @@ class ImportedEncoder(LanguageTokens):
         self.languages = table["languages"]
         self.language_of = table["language_of"]
         self.language = table["language"]
+        self._processor = _read_model(path.with_suffix(_MODEL))
+        flags = {self._pieces[int(id_)]: names for id_, names in table["added"].items()}
         self._added = AddedTokens(
-            {self._pieces[id_]: id_ for id_ in table["added"]},
-            [self._pieces[id_] for id_ in table["added_words"]],
-            table["keeps_spaces"],
+            {self._pieces[int(id_)]: int(id_) for id_ in table["added"]},
+            flags,
+            self._normalized if table["keeps_spaces"] else None,
         )
+        own = [] if self._processor is None else _pieces_of(self._processor)
+        known = set(own)
         # In a text, the names of special pieces are words like any others, as are those of added
-        # tokens where words end with letters.
-        hidden = {*self._special, *(self._added.ids.values() if self._added.keeps_spaces else ())}
+        # tokens that the model lacks, where words end with letters.
+        hidden = set(self._special)
+        if self._added.keeps_spaces:
+            hidden |= {id_ for token, id_ in self._added.ids.items() if token not in known}
         self._ids = {
             piece: id_
             for id_, piece in enumerate(self._pieces)
             if id_ > EOS_ID and id_ not in hidden
         }
         self._cleans_spaces: bool = table["cleans_spaces"]
-        self._processor = _read_model(path.with_suffix(_MODEL))
         self._shown = list(self._pieces)
         if self._processor is not None:
-            model = self._processor
-            own = model.id_to_piece(list(range(len(model))))
             # Our id of each of the model's; its unknown id needs the text: the table may have it.
             self._by_model_id = np.array([self._ids.get(p, self._unknown_id) for p in own])
             # The model replaces the spaces of its own pieces alone.
-            known = set(own)
             self._shown = [p if p in known else p.replace(SPACE, " ") for p in self._pieces]
 
     @property
@@ -117,6 +119,12 @@ class ImportedEncoder(LanguageTokens):
     def _within_words(self) -> sentencepiece.SentencePieceProcessor:
         """The model for parts of lines: it does not put a space before them."""
         return sentencepiece.SentencePieceProcessor(model_proto=without_space_rules(self.model))
+
+    def _normalized(self, text: str) -> str:
+        """Returns a text as the model normalizes it, with single spaces."""
+        if self._processor is None:
+            return text
+        return re.sub(" {2,}", " ", self._within_words.normalize(text).replace(SPACE, " "))
 
     @property
     def unknown_id(self) -> int:
@@ -216,6 +224,11 @@ class ImportedEncoder(LanguageTokens):
         return without_spaces(text) if self._cleans_spaces else text
 
 
+def _pieces_of(model: sentencepiece.SentencePieceProcessor) -> list[str]:
+    """Returns the pieces of a model by its ids."""
+    return model.id_to_piece(list(range(len(model))))
+
+
 def write_encoder(
     path: pathlib.Path,
     pieces: Sequence[str],
@@ -226,8 +239,7 @@ def write_encoder(
     languages: Mapping[str, int] | None = None,
     language_of: str = "",
     language: str = "",
-    added: Sequence[int] = (),
-    added_words: Sequence[int] = (),
+    added: Mapping[int, Sequence[str]] | None = None,
     keeps_spaces: bool = False,
     cleans_spaces: bool = False,
     origin: str = "",
@@ -243,9 +255,9 @@ def write_encoder(
         languages: the ids of language tokens by code; none if texts have no such token.
         language_of: with languages: `TEXT` or `TRANSLATION`, what a text's token is of.
         language: the code of the default language; "": none.
-        added: ids of tokens that are split off a text before the model splits the rest.
-        added_words: those of them that are only found as words of their own.
-        keeps_spaces: see `AddedTokens`.
+        added: tokens that are split off a text before the model splits the rest: the `FLAGS` of
+            each, by its id.
+        keeps_spaces: whether they are found as in Hugging Face's tokenizers; see `AddedTokens`.
         cleans_spaces: whether decoded text loses the spaces before punctuation.
         origin: the file that all this is from, for errors; "": `path`.
 
@@ -259,8 +271,7 @@ def write_encoder(
         "languages": dict(languages or {}),
         "language_of": language_of,
         "language": language,
-        "added": list(added),
-        "added_words": list(added_words),
+        "added": {str(id_): [*flags] for id_, flags in (added or {}).items()},
         "keeps_spaces": keeps_spaces,
         "cleans_spaces": cleans_spaces,
     }
@@ -347,10 +358,16 @@ def _checked(table: dict[str, Any]) -> dict[str, Any]:
     if language_of not in expected:
         raise ValueError(f"'language_of': {quoted(language_of)}, expected one of {expected}")
     # Tables written before these fields lack them.
-    for name in ("added", "added_words"):
-        ids = table.setdefault(name, [])
-        if not isinstance(ids, list) or not all(_is_id(i, size) and pieces[i] for i in ids):
-            raise ValueError(f"{name!r}: expected a list of ids, got {quoted(ids)}")
+    added = table.setdefault("added", {})
+    if not isinstance(added, dict) or not all(
+        re.fullmatch("[0-9]{1,9}", id_)
+        and _is_id(int(id_), size)
+        and pieces[int(id_)]
+        and isinstance(flags, list)
+        and all(flag in FLAGS for flag in flags)
+        for id_, flags in added.items()
+    ):
+        raise ValueError(f"'added': expected {', '.join(FLAGS)} by id, got {quoted(added)}")
     for name in ("keeps_spaces", "cleans_spaces"):
         if not isinstance(table.setdefault(name, False), bool):
             raise ValueError(f"{name!r}: expected true or false, got {quoted(table[name])}")

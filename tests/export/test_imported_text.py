@@ -60,7 +60,7 @@ def test_lines_without_a_language_fail_in_a_graph(source):
             source.encode(line)
 
 
-@pytest.mark.parametrize("field", [{"added": [3]}, {"cleans_spaces": True}])
+@pytest.mark.parametrize("field", [{"added": {3: ["single_word"]}}, {"cleans_spaces": True}])
 def test_no_graph_splits_off_added_tokens_or_cleans_spaces(tmp_path, field):
     path = tmp_path / "v.json"
     write_encoder(path, ["<pad>", "</s>", "<unk>", "a", "b"], 2, **field)

@@ -3,18 +3,21 @@
 The expected pieces are those of transformers 5 for the same folders.
 """
 
+import io
 import json
 import pathlib
 import shutil
+import unicodedata
 
 import pytest
+import sentencepiece
 
 from support.open_model_files import change_json
 from t2t_lite.errors import DataError, UserError
 from t2t_lite.imports import hugging_face_vocabularies as vocabularies
 from t2t_lite.imports.hugging_face_tokens import read_tokenizer
 from t2t_lite.text.added_tokens import AddedTokens
-from t2t_lite.text.imported_encoder import ImportedEncoder
+from t2t_lite.text.imported_encoder import ImportedEncoder, write_encoder
 from t2t_lite.text.language_tokens import TRANSLATION
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "tokenizers"
@@ -218,15 +221,73 @@ def test_spaces_before_punctuation_are_removed_if_the_tokenizer_says_so(folder, 
     assert encoder.is_whole
 
 
+def found(text: str, normalize=None, **flags) -> list[str | int]:
+    """Returns how a text is split by tokens with flags, which have the ids 0, 1 and so on."""
+    names = {name: value.split() for name, value in flags.items()}
+    return AddedTokens({name: id_ for id_, name in enumerate(names)}, names, normalize).split(text)
+
+
 def test_of_tokens_that_overlap_the_longest_is_found():
-    tokens = AddedTokens({"ab": 7, "abc": 8, ".": 9}, [], keeps_spaces=False)
+    tokens = AddedTokens({"ab": 7, "abc": 8, ".": 9}, {"ab": [], "abc": [], ".": []}, None)
     assert tokens.split("xabcab.a b") == ["x", 8, 7, 9, "a b"]
     assert tokens.split("") == []
 
 
 def test_a_token_that_is_no_word_joins_what_is_beside_it():
-    tokens = AddedTokens({"XY": 7, "abi": 8}, ["XY"], keeps_spaces=False)
-    assert tokens.split("a XY b") == ["a ", 7, " b"]
-    assert tokens.split("aXY XYb XYabi") == ["aXY", " ", "XYb ", "XYabi"]
-    fast = AddedTokens({"XY": 7, "abi": 8}, ["XY"], keeps_spaces=True)
-    assert fast.split("aXY XYb XY abi") == ["aXY XYb ", 7, " ", 8]
+    flags = {"XY": "single_word", "abi": ""}
+    assert found("a XY b", **flags) == ["a ", 0, " b"]
+    assert found("aXY XYb XYabi", **flags) == ["aXY", " ", "XYb ", "XYabi"]
+    assert found("aXY XYb XY abi", str, **flags) == ["aXY XYb ", 0, " ", 1]
+    assert found("XY\u0301 XY.", str, **flags) == ["XY\u0301 ", 0, "."]  # accents belong to words
+
+
+def test_a_token_that_is_no_word_hides_those_in_it():
+    assert found("aXYX XYX X", str, XYX="single_word", X="") == ["aXYX ", 0, " ", 1]
+
+
+def test_tokens_take_spaces_with_them():
+    text = "a  T b T  T"
+    assert found(text, str, T="") == ["a  ", 0, " b ", 0, "  ", 0]
+    assert found(text, str, T="lstrip") == ["a", 0, " b", 0, 0]
+    assert found(text, str, T="rstrip") == ["a  ", 0, "b ", 0, 0]
+    assert found(text, str, T="lstrip rstrip") == ["a", 0, "b", 0, 0]
+
+
+def test_tokens_are_looked_for_in_normalized_text():
+    """After those that are looked for in the text as it is."""
+
+    def nfkc(text: str) -> str:
+        return unicodedata.normalize("NFKC", text)
+
+    assert found("ＸＹ XY", nfkc, XY="normalized") == [0, " ", 0]
+    assert found("ＸＹ XY", nfkc, XY="") == ["ＸＹ ", 0]
+    assert found("1 ①", nfkc, **{"①": "normalized"}) == [0, " ", 0]
+    assert found("abc", nfkc, abc="normalized", b="") == ["a", 1, "c"]
+
+
+def test_the_sentencepiece_model_normalizes_text_for_tokens(tmp_path):
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["a b c"]), model_writer=model, vocab_size=7, minloglevel=2
+    )
+    pieces = ["<pad>", "</s>", "<unk>", "▁", "a", "X Y"]
+    path = tmp_path / "a.json"
+    added = {5: ["normalized"]}
+    write_encoder(path, pieces, 2, model=model.getvalue(), added=added, keeps_spaces=True)
+    encoder = ImportedEncoder(path)
+    expected = encoder.encode("a X Y")
+    assert [pieces[id_] for id_ in expected[-2:]] == ["▁", "X Y"]
+    for text in ("a Ｘ\u3000Ｙ", "a X  Y", "a\u200bX\xa0Y"):
+        assert encoder.encode(text) == expected, text
+
+
+@pytest.mark.parametrize("folder", ["nllb"], indirect=True)
+def test_a_piece_of_nllb_may_be_an_added_token(folder, tmp_path):
+    (folder / "sentencepiece.bpe.model").unlink()
+    path = folder / "tokenizer.json"
+    contents = json.loads(path.read_bytes())
+    contents["added_tokens"].append({"id": contents["model"]["vocab"]["▁k"], "content": "▁k"})
+    path.write_text(json.dumps(contents))
+    encoder = encoder_of(sides(folder)[0], tmp_path / "a.json").in_language("eng_Latn")
+    _, *ids = encoder.encode("a k")
+    assert [encoder.tokens[id_] for id_ in ids] == ["▁a", "▁k"]
