@@ -14,19 +14,21 @@ from t2t_lite.data.problem import Output
 from t2t_lite.decoding.hypotheses import Details, Hypothesis
 
 _WHITE = r"[\s\u200b]"
-_CLOSING = r"[\p{Pe}\p{Pf}\"']*"
+_CLOSING = r"[\p{Pe}\p{Pf}\"']*+"
+# A dot that may end an abbreviation or an ordinal, as in "Dr. Smith", "z. B." and "3. Mai".
+_NO_END = r"(?<!(?<![\p{L}\p{Nd}])(?:\p{L}|\p{Lu}\p{Ll}{1,2}|\p{Nd}{1,2})\.)"
 # Where to break, best first: after a sentence, a clause, white space, a word with another border,
 # a syllable. What ends sentences in Latin script is in numbers and addresses, too: white space must
 # follow it.
 _BREAKS = tuple(
     regex.compile(pattern, regex.V1)
     for pattern in (
-        rf"[.!?;…]+{_CLOSING}{_WHITE}+"
-        rf"|[\p{{Sentence_Terminal}}；--[.!?]]+{_CLOSING}{_WHITE}*(?!\p{{Nd}})",
+        rf"[.!?;…]+{_NO_END}{_CLOSING}{_WHITE}+"
+        rf"|(?:[\p{{Sentence_Terminal}}；--[.!?]]++{_CLOSING}(?!\p{{Nd}}){_WHITE}*+)++",
         rf"[,:]{_CLOSING}{_WHITE}+"
-        rf"|[\p{{Terminal_Punctuation}}--[\p{{Sentence_Terminal}}\p{{ASCII}}\u1361]]+{_CLOSING}"
-        rf"{_WHITE}*(?!\p{{Nd}})",
-        r"\s+",
+        rf"|(?:[\p{{Terminal_Punctuation}}--[\p{{Sentence_Terminal}}\p{{ASCII}}\u1361]]++"
+        rf"{_CLOSING}(?!\p{{Nd}}){_WHITE}*+)++",
+        r"\s++(?!\p{Terminal_Punctuation})",  # French writes one before "!"
         r"[\u200b\u0f0b\u1361]+",
         # In Thai and Lao, vowels with which syllables begin or end, and what ends words.
         r"(?=\p{Logical_Order_Exception})|[\u0e2f\u0e30\u0e33\u0e46\u0eaf\u0eb0\u0eb3\u0ec6]+",
@@ -46,10 +48,11 @@ _UNBROKEN = regex.compile(
 
 _OTHER_BREAKS = re.compile(r"\r\n?")
 
-# Characters with no space after them: those of scripts without spaces, full-width punctuation.
+# What has no space after it: characters of scripts without spaces, full-width punctuation, and
+# quotation marks or dots after them.
 _NO_SPACE_AFTER = regex.compile(
     r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Bopomofo}\p{Yi}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
-    r"\p{Tibetan}\u3000-\u30ff\uff00-\uff9f]"
+    r"\p{Tibetan}\u3000-\u30ff\uff00-\uff9f][\p{Pf}…—]*+\Z"
 )
 
 # Most numbers of a joined attention, almost all of which are 0.
@@ -101,12 +104,9 @@ def with_plain_breaks(text: str) -> str:
 
 def join(outputs: Iterable[str]) -> str:
     """Joins the outputs of a text's pieces, with spaces if the language uses them."""
-    joined = ""
-    for output in filter(None, outputs):
-        if joined and not _NO_SPACE_AFTER.match(joined[-1]):
-            joined += " "
-        joined += output
-    return joined
+    texts = [*filter(None, outputs)]
+    spaced = [text if _NO_SPACE_AFTER.search(text) else f"{text} " for text in texts[:-1]]
+    return "".join([*spaced, *texts[-1:]])
 
 
 class _Breaks:
