@@ -145,10 +145,11 @@ def test_exports_are_read_again_or_refused(folder):
 
 
 def test_training_resumes(folder):
-    def training() -> tuple[Checkpoints, tf.Variable, tf.data.Iterator]:
-        weight = tf.Variable(0.0)
+    def training() -> tuple[Checkpoints, keras.Variable, tf.data.Iterator]:
         batches = iter(tf.data.Dataset.range(9).shuffle(9, seed=1))
-        model, optimizer = tf.train.Checkpoint(weight=weight), tf.train.Checkpoint()
+        model, optimizer = keras.layers.Dense(1, use_bias=False), tf.train.Checkpoint()
+        model.build([1, 1])
+        (weight,) = model.weights
         path = pathlib.Path(folder, "other")
         path.mkdir(exist_ok=True)
         files = TrainingFiles()
@@ -157,13 +158,13 @@ def test_training_resumes(folder):
     checkpoints, weight, batches = training()
     with checkpoints:
         for step in (1, 2, 3):
-            weight.assign(float(step))
+            weight.assign([[float(step)]])
             next(batches)
             checkpoints.save(step)
     expected = [int(x) for x in itertools.islice(batches, 3)]
     resumed, weight, batches = training()
     assert resumed.restore() == 3
-    assert float(weight) == 3.0
+    assert weight.numpy() == [[3.0]]
     assert [int(x) for x in itertools.islice(batches, 3)] == expected
 
 
