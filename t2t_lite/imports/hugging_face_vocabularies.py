@@ -59,6 +59,8 @@ def marian(
         spm = _required(folder / f"{side}.spm")
         languages = language_labels(pieces)
         tokens = tokenizer.placed(path, pieces)
+        if side == "target" and is_separate:  # tokens may have been added to sources alone
+            tokens = {id_: token for id_, token in tokens.items() if id_ < size}
         unused = _fill(path, pieces, tokens, size, _MOST_UNUSED)
         sides.append(
             _side(

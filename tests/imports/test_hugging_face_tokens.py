@@ -103,6 +103,18 @@ def test_added_tokens_of_marianmt(folder, tmp_path):
     assert not decoder.is_whole
 
 
+@pytest.mark.parametrize("folder", ["marian"], indirect=True)
+def test_tokens_may_be_added_to_sources_alone(folder):
+    size = size_of(folder)
+    shutil.copy(folder / "vocab.json", folder / "target_vocab.json")
+    add(folder, size)
+    tokenizer = read_tokenizer(folder, "marian")
+    sizes = [size + len(ADDED), size]
+    source, target = vocabularies.marian(folder, tokenizer, sizes, size - 1, [0], size - 1)
+    assert "foo" in source.vocabulary.pieces
+    assert "foo" not in target.vocabulary.pieces
+
+
 @pytest.mark.parametrize("folder", ["m2m100"], indirect=True)
 def test_added_tokens_of_m2m100(folder, tmp_path):
     size = size_of(folder)
