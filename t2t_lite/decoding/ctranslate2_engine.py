@@ -1,6 +1,6 @@
 """CTranslate2's engine: decodes with an export of the run's checkpoint, made once.
 
-Its search differs from ours in two points. It ends when beam_size outputs have ended, and an output
+Its search differs from ours in two points. It ends when enough outputs have ended, and an output
 can end only among the beam_size likeliest continuations, not among twice as many. Its hypotheses
 are ranked by our penalties, and scored as ours are.
 """
@@ -45,6 +45,10 @@ REFUSED = {
 
 # Subwords of the sources that a translator decodes at a time; more take memory, not less time.
 _BATCH_SUBWORDS = 1024
+
+# A beam search ends when this many times beam_size outputs have ended: of fewer, the best may not
+# be one; more take time, and hardly find others (docs/results.md).
+PATIENCE = 1.5
 
 # Lengths between which CTranslate2's length penalty grows as much as ours.
 _USUAL_LENGTHS = 10, 40
@@ -267,6 +271,7 @@ class CTranslate2Worker(Worker):
             **self._batching,
             beam_size=h.beam_size,
             num_hypotheses=h.beam_size,
+            patience=PATIENCE,
             length_penalty=self._length_exponent,  # `_targets` undoes it
             no_repeat_ngram_size=h.no_repeat_ngram_size,
             suppress_sequences=[[name] for name in _names(self._never_output)] or None,

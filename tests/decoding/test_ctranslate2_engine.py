@@ -53,7 +53,7 @@ MAPPED = {
     "term_mode",
 }
 WITHOUT_EFFECT = {
-    "stopping": "the search ends when beam_size outputs have ended",
+    "stopping": "the search ends when 1.5 times beam_size outputs have ended",
     "seed": "of sampling, which is refused",
     "sampling_temp": "of sampling",
     "sampling_keep_top_k": "of sampling",
@@ -437,6 +437,19 @@ def test_the_faster_engine_comes_with_how_to_install_it(run, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     line = faster_engine(Decoder.from_run(run).engine)
     assert line.endswith("pip install 't2t_lite[ct2]'")
+
+
+@pytest.mark.integration
+def test_the_search_goes_on_for_a_likelier_output(translation_run):
+    """When the first four outputs have ended, the best is none of them."""
+    settings = "target_language=en,extra_length=8,beam_size=4"
+    hparams = DecodeHParams.of(translation_run.problem, settings)
+    theirs, ours = (
+        Decoder.from_run(translation_run, hparams=hparams, engine=engine)
+        for engine in (CTRANSLATE2, "tensorflow")
+    )
+    sources = ours.text.encode(["w9 w29 w0 w13 w26 w29 w17 w29"])
+    assert theirs.decode(sources)[0][0].ids == ours.decode(sources)[0][0].ids
 
 
 def list_file(run, path, always, translations=None):
