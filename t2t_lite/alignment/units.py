@@ -78,19 +78,24 @@ def align_units(
     Returns:
         [U, V]; each row sums to 1.
     """
-    by_position = _by_position(len(target_units), len(source_units))
-    if attention is None or not by_position.size:
-        return by_position
+    size = len(target_units), len(source_units)
+    if attention is None or not all(size):
+        return _by_position(*size)
     to_tokens = word_attention(target, target_units, target_tokens, attention)  # [U, S]
     found = word_attention(source, source_units, source_tokens, to_tokens.T).T  # [U, V]
-    found = np.where(np.isfinite(found), found, 0.0)
-    places = collections.defaultdict(list)
-    for number, (start, end) in enumerate(source_units):
-        places[source[start:end]].append(number)
-    for number, (start, end) in enumerate(target_units):
-        found[number, places.get(target[start:end], [])] *= _COPY
+    np.nan_to_num(found, copy=False, posinf=0.0, neginf=0.0)
+    known: dict[str, int] = {}
+    kinds, target_kinds = (
+        np.array([known.setdefault(text[start:end], len(known)) for start, end in units])
+        for text, units in ((source, source_units), (target, target_units))
+    )
+    np.multiply(found, _COPY, out=found, where=target_kinds[:, None] == kinds)
     total = found.sum(axis=1, keepdims=True)
-    return np.where(total > 0, found / np.where(total > 0, total, 1.0), by_position)
+    unknown = ~(total[:, 0] > 0)
+    if unknown.any():
+        found[unknown], total[unknown] = _by_position(*size)[unknown], 1.0
+    found /= total
+    return found
 
 
 def word_attention(
@@ -108,12 +113,12 @@ def word_attention(
         [U, ...]; of a token in several words, each has its share.
     """
     owner = token_of_characters(text, tokens)
-    sizes = np.maximum(np.bincount([i for i in owner if i >= 0], minlength=len(tokens)), 1)
+    sizes = collections.Counter(owner)
     found = np.zeros([len(units), *attention.shape[1:]])
     for row, (start, end) in zip(found, units, strict=True):
-        own, counts = np.unique([i for i in owner[start:end] if i >= 0], return_counts=True)
-        own = own.astype(int)
-        row += (counts / sizes[own]) @ attention[own].astype(np.float64)
+        for token, count in collections.Counter(owner[start:end]).items():
+            if token >= 0:
+                row += count / sizes[token] * attention[token].astype(float)
     return found
 
 

@@ -61,6 +61,7 @@ class Segment:
         nodes: the elements and atoms, in order; their offsets are those of `text`.
         marked: the marks that stand in `text` for pieces, in order, and these pieces; "" in place
             of a mark, if the piece is an atom.
+        pieces: how many tags, entities, comments and placeholders the segment has.
     """
 
     source: str
@@ -68,6 +69,7 @@ class Segment:
     text: str
     nodes: list[Node]
     marked: Sequence[tuple[str, str]] = ()
+    pieces: int = 0
 
     @property
     def marks(self) -> str:
@@ -159,8 +161,10 @@ class _Parser:
         self._took_out = False  # whether visible atoms stand between the text and what comes next
         self._after_space = False  # whether the last text or atom ends with white space
         self._pending: list[Node] = []  # atoms since the last text
+        self._pieces = 0
 
     def add(self, token: Token) -> None:
+        self._pieces += token.kind != TokenKind.TEXT
         match token.kind:
             case TokenKind.TEXT | TokenKind.ENTITY:
                 self._add_text(token.text)
@@ -178,7 +182,7 @@ class _Parser:
     def finish(self) -> Segment:
         text = "".join(self._text)
         _note_spaces(self._nodes, text)
-        return Segment(self._source, self._kind, text, self._nodes, self._marked)
+        return Segment(self._source, self._kind, text, self._nodes, self._marked, self._pieces)
 
     def _add_text(self, text: str) -> None:
         for node in self._pending[-1:]:

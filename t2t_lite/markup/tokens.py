@@ -163,6 +163,6 @@ def _entity(raw: str, is_xml: bool) -> Token:
     """Returns the token of an entity: protected, if it is unknown or no visible character."""
     is_known = not is_xml or raw.startswith("&#") or raw in _XML_ENTITIES
     text = html.unescape(raw) if is_known else raw
-    if text == raw or not (text.isprintable() or text in _NO_BREAK_SPACES):
+    if text in ("", raw) or not (text.isprintable() or text in _NO_BREAK_SPACES):
         return Token(TokenKind.PROTECTED, raw)
     return Token(TokenKind.ENTITY, raw, text=text)

@@ -20,18 +20,14 @@ from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.prometheus import ServerMetrics
+from t2t_lite.serving.request_limits import RequestLimits
 from t2t_lite.serving.requests import SLICE_CHARACTERS, TranslationRequest, size_of
-from t2t_lite.terms.term_list import MOST_WANTED
 from t2t_lite.text.text_encoder import EOS_ID
 
 log = logging.getLogger(__name__)
 
 # Most subwords of a request with attention, times n_best: answers grow with the square of this.
 _MAX_ATTENTION = 1000
-
-
-# Most characters of the forms that all texts of a request ask for.
-_MOST_WANTED = 2 * MOST_WANTED
 
 
 class RequestTranslator:
@@ -133,19 +129,19 @@ class RequestTranslator:
         if request.n_best > beams:
             message = f"n_best is {request.n_best}, but the search keeps {beams}"
             raise HTTPException(422, f"{message}; start t2t-serve with a larger beam_size")
+        shows_all = request.n_best > 1 or self._plain.hparams.return_beams
+        limits = RequestLimits(self._limits.max_subwords, beams if shows_all else 1)
         try:
             self._plain.check_markup(request.markup)
             self._plain.check_terms(request.terms)
-            sources, subwords, wanted = [], 0, 0
+            sources = []
             for number, text in enumerate(request.texts, 1):
                 sources += self._encoded(request, text, number)
-                subwords += self._subwords(sources[-1:])
-                wanted += request.terms.size(sources[-1].text)
-                self._refuse_many(subwords, wanted)  # before the other texts are encoded
+                limits.add(sources[-1], self._subwords(sources[-1:]))  # before others are encoded
         except UserError as error:
             raise HTTPException(422, str(error)) from error
-        if request.attention and request.n_best * subwords > _MAX_ATTENTION:
-            message = f"attention to {request.n_best * subwords} subwords (times n_best)"
+        if request.attention and request.n_best * limits.subwords > _MAX_ATTENTION:
+            message = f"attention to {request.n_best * limits.subwords} subwords (times n_best)"
             raise HTTPException(413, f"{message}: at most {_MAX_ATTENTION} are allowed")
         return sources
 
@@ -159,16 +155,6 @@ class RequestTranslator:
             terms=request.terms or None,
             pivot=request.pivot,
         )
-
-    def _refuse_many(self, subwords: int, wanted: int) -> None:
-        if subwords > self._limits.max_subwords:
-            message = f"at most {self._limits.max_subwords} are allowed"
-            raise HTTPException(413, f"{subwords} subwords: {message}")
-        if wanted > _MOST_WANTED:
-            message = f"at most {_MOST_WANTED} are allowed"
-            raise HTTPException(
-                413, f"the forms of the texts' terms have {wanted} characters: {message}"
-            )
 
     def _subwords(self, sources: Sequence[Source]) -> int:
         return sum(map(self._plain.text.size, sources))

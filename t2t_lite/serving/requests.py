@@ -36,6 +36,9 @@ _FIELDS = (
 _PART = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[,\]}]', re.DOTALL)
 _MAX_OTHER_PARTS = 32
 
+# Text has about four characters for each subword, and markup besides.
+_CHARACTERS_OF_SUBWORD = 10
+
 _MAX_TERMS = 400  # source terms, their forms and forbidden words
 
 _LONGEST_LANGUAGE = 100  # characters of a code
@@ -66,7 +69,7 @@ def parse(body: bytes, limits: ServerConfig) -> TranslationRequest:
 
     Args:
         body: an object with "text" or "texts", and perhaps the other `_FIELDS`.
-        limits: `max_texts` and `max_text_length` apply.
+        limits: `max_texts`, `max_text_length` and `max_subwords` apply.
 
     Raises:
         HTTPException: 400: not JSON; 422: not as above; 413: too many texts, or too long ones.
@@ -85,6 +88,9 @@ def parse(body: bytes, limits: ServerConfig) -> TranslationRequest:
         raise HTTPException(413, f"{len(texts)} texts: at most {limits.max_texts} are allowed")
     for number, text in enumerate(texts, 1):
         _check(text, "text" if is_single else f"text {number}", limits.max_text_length)
+    size, most = sum(map(len, texts)), _CHARACTERS_OF_SUBWORD * limits.max_subwords
+    if size > most:
+        raise HTTPException(413, f"the texts have {size} characters: at most {most} are allowed")
     n_best = fields.get("n_best", 1)
     if type(n_best) is not int or n_best < 1:  # True is an int, too
         raise HTTPException(422, '"n_best" must be a whole number of at least 1')

@@ -20,6 +20,7 @@ from t2t_lite.text.marks import PLACEHOLDERS as MARKS
         ("Say <b>😀</b> <i> </i>twice", "Say twice"),
         ("foo <b> bar</b>", "foo bar"),
         ("a <!-- b --> c", "a c"),
+        ("a&#1;&#x1F; b", "a b"),
     ],
 )
 def test_the_text_is_what_a_reader_sees(source, text):
