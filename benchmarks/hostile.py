@@ -31,6 +31,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import hostile_directories
 import hostile_imports
 import hostile_readers
+import hostile_requests
 import hostile_user_files
 from hostile_readers import Reader
 from starlette.exceptions import HTTPException
@@ -40,7 +41,13 @@ from t2t_lite.errors import UserError
 MOST_SECONDS = 5.0
 READERS = {
     name: reader
-    for module in (hostile_readers, hostile_user_files, hostile_directories, hostile_imports)
+    for module in (
+        hostile_readers,
+        hostile_user_files,
+        hostile_directories,
+        hostile_imports,
+        hostile_requests,
+    )
     for name, reader in module.READERS.items()
 }
 

@@ -25,6 +25,7 @@ READERS = [
     *("checkpoint", "t2t folder", "t2t checkpoint", "part file", "requests", "answers"),
     *("settings", "keras archive", "t2t texts", "user directory"),
     *("import: marian", "import: mariannmt", "import: m2m100", "import: nllb"),
+    "requests: markup and terms",
 ]
 
 
