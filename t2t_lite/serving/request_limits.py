@@ -49,13 +49,12 @@ class RequestLimits:
             _MOST_PIECES,
             f"{{}} tags, entities and placeholders{times}",
         )
-        if source.segment.nodes:
-            self._cells += max(subwords, len(units_of(source.text))) ** 2
-            _refuse_many(
-                self._cells * self._outputs,
-                _MOST_CELLS,
-                f"long texts with markup: the squares of their subwords add up to {{}}{times}",
-            )
+        self._cells += max(subwords, len(units_of(source.text))) ** 2
+        _refuse_many(
+            self._cells * self._outputs,
+            _MOST_CELLS,
+            f"long texts with markup: the squares of their subwords add up to {{}}{times}",
+        )
 
 
 def _refuse_many(found: int, most: int, what: str) -> None:

@@ -34,7 +34,9 @@ def test_pieces_of_markup_over_all_texts_and_outputs():
     assert refused(RequestLimits(20_000, 4).add, marked("a<br>" * 501), 1) == message
 
 
-@pytest.mark.parametrize(("text", "subwords"), [("a <br>", 1415), ("<br>" + "a " * 1415, 1)])
+@pytest.mark.parametrize(
+    ("text", "subwords"), [("a <br>", 1415), ("<br>" + "a " * 1415, 1), ("a", 1415)]
+)
 def test_the_alignments_of_long_texts(text, subwords):
     limits = RequestLimits(20_000, 1)
     limits.add(Source("a " * 1415, [5, 1]), 1415)
