@@ -81,7 +81,7 @@ class TermList:
         """Checks what an API was given: a mapping of terms to a form or several, and words.
 
         Raises:
-            UsageError: it is something else, or a text is empty or too long.
+            UsageError: it is something else, or a text is empty, too long or no valid Unicode.
         """
         if not isinstance(terms or {}, Mapping):
             raise UsageError(
@@ -233,6 +233,12 @@ def _read(text: str, path: str, number: int) -> str:
 def _text(value: Any, name: str) -> str:
     if not isinstance(value, str) or not (text := _clean(value)):
         raise UsageError(f"{name}: {quoted(value)}: expected a word or phrase")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise UsageError(
+            f"{name}: {quoted(value)} holds a lone surrogate, which is not a character"
+        ) from None
     return _short(text)
 
 

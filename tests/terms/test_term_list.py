@@ -78,3 +78,9 @@ def test_what_an_api_takes():
 def test_what_an_api_refuses(terms, forbid):
     with pytest.raises(UsageError, match="expected"):
         TermList.of(terms, forbid)
+
+
+@pytest.mark.parametrize("given", [({"\ud800": "x"},), ({"x": ["\udfff"]},), (None, ["a\ud83d"])])
+def test_a_lone_surrogate_is_no_term(given):
+    with pytest.raises(UsageError, match="surrogate, which is not a character"):
+        TermList.of(*given)
