@@ -10,8 +10,13 @@ Python API, each in float32 and in int8. 1, 8 and 50 clients each send one sente
 A turn lasts until all requests that were sent within `--seconds` are answered. Ratios compare
 requests per second; latencies are over all rounds. The weights are those of
 `decode_throughput.py`, and `small` is a model of 128 features.
+
+A last case has a quiet client, which sends one sentence after the other to t2t-serve, alone and
+beside a hostile one, which sends one after the other what costs most. The quiet client should wait
+for at most one slice of a large request.
 """
 
+import collections
 import concurrent.futures
 import contextlib
 import functools
@@ -23,10 +28,11 @@ import multiprocessing
 import pathlib
 import socket
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.process import BaseProcess
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import decoding_contenders as contenders
 import decoding_work
@@ -35,6 +41,8 @@ import pairing
 import report
 from decoding_work import Work
 from machine import count
+
+from t2t_lite.serving.requests import SLICE_CHARACTERS, size_of
 
 SIZES = {"base": "transformer_base", "small": "transformer_tiny"}
 CLIENTS = (1, 8, 50)
@@ -210,12 +218,53 @@ def ask(connection: http.client.HTTPConnection, line: str) -> None:
     Raises:
         RuntimeError: the server refuses it.
     """
-    body = json.dumps({"text": line})
+    status, text = post(connection, {"text": line})
+    if status != 200:
+        raise RuntimeError(f"a server answered {status}: {text}")
+
+
+def post(connection: http.client.HTTPConnection, fields: dict[str, Any]) -> tuple[int, str]:
+    """Returns the status and the text of the answer to a request."""
+    body = json.dumps(fields)
     connection.request("POST", "/translate", body, {"Content-Type": "application/json"})
     answer = connection.getresponse()
-    text = answer.read().decode()
-    if answer.status != 200:
-        raise RuntimeError(f"a server answered {answer.status}: {text}")
+    return answer.status, answer.read().decode()
+
+
+def hostile_requests(lines: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yields requests that cost most within the limits, or are just beyond them."""
+    texts = [*itertools.islice(itertools.cycle(lines), 512)]
+    words = sorted({word for line in lines for word in line.split()})[:100]
+    yield {"texts": [" ".join(texts[n : n + 4]) for n in range(0, 512, 4)]}  # of several slices
+    yield {"text": " ".join(texts)[:10_000]}
+    yield {"texts": texts[:128], "terms": {word: (word * 99)[:99] for word in words}}
+    yield {"text": lines[0], "terms": {lines[0].split()[0]: "a " * 1000}}
+    yield {"text": "<b>a</b> " * 1000, "markup": "html"}
+    yield {"text": f"<b>{'a' * 2400}</b>", "markup": "html"}
+    yield {"text": "<!--" * 2400, "markup": "html"}
+
+
+@contextlib.contextmanager
+def hostile_client(port: int, lines: Sequence[str]) -> Iterator[collections.Counter[int]]:
+    """Sends hostile requests meanwhile; yields how often each status was answered."""
+    statuses: collections.Counter[int] = collections.Counter()
+    is_over = threading.Event()
+
+    def send() -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT)
+        with contextlib.closing(connection):
+            for fields in itertools.cycle(hostile_requests(lines)):
+                if is_over.is_set():
+                    return
+                statuses[post(connection, fields)[0]] += 1
+
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        sending = pool.submit(send)
+        try:
+            yield statuses
+        finally:
+            is_over.set()
+        sending.result()
 
 
 # ---- the comparison
@@ -260,6 +309,66 @@ def result(
     )
 
 
+def beside_hostile(
+    server: Server, work: Work, rounds: int, seconds: float
+) -> tuple[list[Turn], list[Turn], collections.Counter[int], float]:
+    """Has a quiet client ask, alone and beside a hostile one, after a round that does not count.
+
+    Returns:
+        Its turns alone, and beside the other; the statuses that the other was answered; and the
+        seconds that a slice takes alone.
+    """
+    tokens = decoding_work.target_tokens(work)
+    quiet = functools.partial(drive, server.port, work.lines, tokens, 1, seconds)
+    alone, beside, statuses, slices = [], [], collections.Counter(), []
+    for _ in range(1 + rounds):
+        alone.append(quiet())
+        slices.append(slice_seconds(server.port, work.lines))
+        with hostile_client(server.port, work.lines) as answered:
+            beside.append(quiet())
+        statuses += answered
+    return alone[1:], beside[1:], statuses, float(np.median(slices[1:]))
+
+
+def slice_seconds(port: int, lines: Sequence[str]) -> float:
+    """Returns how long the answer to a request of one slice takes."""
+    texts = [*itertools.islice(itertools.cycle(lines), 128)]  # of a request
+    sizes = itertools.accumulate(map(size_of, texts))
+    whole = [text for text, size in zip(texts, sizes, strict=True) if size <= SLICE_CHARACTERS]
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT)
+    with contextlib.closing(connection):
+        start = time.perf_counter()
+        status, text = post(connection, {"texts": whole})
+        if status != 200:
+            raise RuntimeError(f"a server answered {status}: {text}")
+        return time.perf_counter() - start
+
+
+def hostile_result(
+    size: str,
+    alone: Sequence[Turn],
+    beside: Sequence[Turn],
+    statuses: collections.Counter[int],
+    slice_: float,
+) -> report.Case:
+    """Returns what to report of the quiet client."""
+    figures = [report.Figure("a slice of a large request", slice_, "s")]
+    usual = 0.0
+    for name, turns in (("alone", alone), ("beside a hostile client", beside)):
+        latencies = [latency for turn in turns for latency in turn.latencies]
+        usual = usual or float(np.median(latencies))
+        figures += [
+            report.Figure(f"{name}, latency p{p}", float(np.percentile(latencies, p)), "s")
+            for p in (50, 99, 100)
+        ]
+    waited = (figures[-1].value - usual) / slice_
+    figures.append(report.Figure("longest wait for the hostile client", waited, "slices", 1.0))
+    failed = sum(number for status, number in statuses.items() if status in (500, 503, 504))
+    figures.append(report.Figure("requests of the hostile client", statuses.total(), "answers"))
+    figures.append(report.Figure("of these, not answered as they should be", failed, "answers", 0))
+    return report.Case(f"{size}, a quiet client beside a hostile one", figures=tuple(figures))
+
+
 def main() -> None:
     """Prints the tables."""
     parser = report.parser(__doc__, rounds=3, seconds=20.0)
@@ -279,6 +388,8 @@ def main() -> None:
                         turns = compare(servers, work, clients, args.rounds, args.seconds)
                         peak = {name: server.peak for name, server in servers.items()}
                         add_case(result(size, clients, turns, peak))
+                    found = beside_hostile(servers[OURS], work, args.rounds, args.seconds)
+                    add_case(hostile_result(size, *found))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """What the benchmarks share: the description of the machine, reports, tables, bars."""
 
 import argparse
+import collections
 import dataclasses
 import json
 import os
@@ -283,6 +284,18 @@ def test_throughput_and_latencies_of_two_servers():
     assert figures[f"{peer}, latency p99"] == but_for_rounding(1.0)
 
 
+def test_waits_for_a_hostile_client():
+    alone, beside = [turn(2.0, 3, 9)], [turn(2.0, 12, 40)]
+    statuses = collections.Counter({200: 3, 413: 2, 500: 1})
+    found = serve.hostile_result("base", alone, beside, statuses, slice_=0.5).to_json()
+    figures = {figure["name"]: (figure["value"], figure["most"]) for figure in found["figures"]}
+    assert figures["alone, latency p50"] == (but_for_rounding(0.2), None)
+    assert figures["beside a hostile client, latency p100"] == (but_for_rounding(1.2), None)
+    assert figures["longest wait for the hostile client"] == (but_for_rounding(2.0), 1.0)
+    assert figures["requests of the hostile client"] == (6, None)
+    assert figures["of these, not answered as they should be"] == (1, 0)
+
+
 @pytest.fixture
 def text(tmp_path) -> pathlib.Path:
     """A file with lines of invented words."""
@@ -305,8 +318,11 @@ def test_both_servers_in_miniature(tmp_path, text, here, monkeypatch):
     turns = f"--clients 1 2 --rounds=1 --seconds=0.1 --json={path}"
     monkeypatch.setattr(sys, "argv", ["serve.py", *flags.split(), *turns.split()])
     serve.main()
-    cases = json.loads(path.read_text("utf-8"))["results"]
+    *cases, hostile = json.loads(path.read_text("utf-8"))["results"]
     assert [case["case"] for case in cases] == ["small, 1 client", "small, 2 clients"]
+    figures = {figure["name"]: figure["value"] for figure in hostile["figures"]}
+    assert figures["requests of the hostile client"] > 0
+    assert figures["of these, not answered as they should be"] == 0
     for case in cases:
         assert set(case["contenders"]) == set(serve.SERVERS)
         assert all(one["rate"] > 0 and one["peak_mib"] > 20 for one in case["contenders"].values())
