@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from t2t_lite import registry
 from t2t_lite.metrics.base import Needs, OutputMetric, Segment, Statistics
 from t2t_lite.terms.term_list import TermList, uses
+from t2t_lite.text.source_form import source_form
 
 
 @registry.register_metric
@@ -29,10 +30,10 @@ class TermsMet(OutputMetric):
         Raises:
             UserError: the file cannot be read.
         """
-        terms = self._read()
+        terms = self._read().of_source_form  # to a reader, all spellings of a text are one
         rows = []
         for segment in segments:
-            found = uses(terms.wanted(segment.source), segment.output)
+            found = uses(terms.wanted(source_form(segment.source)), segment.output)
             rows.append((sum(use.met for use in found), sum(use.wanted.times for use in found)))
         return rows
 

@@ -1,6 +1,7 @@
 """Terms through the decoder: lines, n-best, files, JSON, resumed runs, requests."""
 
 import json
+import unicodedata
 
 import pytest
 
@@ -185,3 +186,15 @@ def test_the_metric_counts_what_is_met(files):
     score = score_outputs(f"terms_met:{files['terms']}", outputs, ["", "", ""], sources)
     assert score.statistics == [(2, 3), (0, 0), (0, 1)]
     assert score.values == {f"terms_met:{files['terms']}": 50.0}
+
+
+def test_the_metric_finds_terms_that_look_equal(tmp_path):
+    path = tmp_path / "terms.tsv"
+    path.write_text(f"{unicodedata.normalize('NFD', 'café')} au lait\tMilchkaffee\n", "utf-8")
+    score = score_outputs(
+        f"terms_met:{path}",
+        [Output("Milchkaffee"), Output("Kaffee")],
+        ["", ""],
+        ["un café\u00a0au lait", unicodedata.normalize("NFD", "le café au\u200b lait")],
+    )
+    assert score.statistics == [(1, 1), (0, 1)]
