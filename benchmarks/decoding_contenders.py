@@ -14,8 +14,14 @@ import numpy as np
 import pairing
 from decoding_work import Work
 
+from t2t_lite.decoding import ctranslate2_engine
+
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 THREADS = len(os.sched_getaffinity(0))
+
+# As for CTranslate2's own Python API. All outputs of a sentence end at the same step: with more
+# patience, the rest of the beam would go on to the limit.
+ctranslate2_engine.PATIENCE = 1
 
 
 def prepare_ours(hparams: str, work: Work, **engine: str) -> pairing.Step:
