@@ -267,7 +267,7 @@ def write_run(folder: pathlib.Path) -> None:
     run_folder.create_run(flags, hparams, str(folder))
     metrics = [{"kind": "train", "step": n, "loss": 9.5 / n, "flops": 1e9} for n in range(1, 9)]
     metrics.append({"kind": "eval", "step": 8, "bleu": 1.5, "bleu_signature": "nrefs:1"})
-    source = fingerprint.SourceFile(size=3, mtime_ns=4, sha256="00")
+    source = fingerprint.SourceFile(size=3, sha256="00")
     entry = fingerprint.Entry({"a": source}, {"skip_bad": False}, {VOCABULARY: "11"}, {"x": "1"})
     files = {
         "metrics.jsonl": "".join(json.dumps(record) + "\n" for record in metrics),

@@ -78,6 +78,11 @@ class ParsingProblem(Text2TextProblem):
         """No, if outputs are trees: the trees of the pieces do not form one."""
         return not self._writes_trees
 
+    @property
+    def reads_source_form(self) -> bool:
+        """No: the form could make two words of one, to which symbols belong, or one of two."""
+        return False
+
     def source(self, line: str) -> str:
         """Separates words by single spaces; round brackets become -LRB- and -RRB-, as in trees."""
         return trees.escape_brackets(" ".join(trees.split_words(line)))

@@ -267,6 +267,11 @@ class MultilingualProblem(Text2TextProblem):
         return self.members[0].is_plain_text
 
     @property
+    def reads_source_form(self) -> bool:
+        """Whether all members would."""
+        return all(member.reads_source_form for member in self.members)
+
+    @property
     def can_split_sources(self) -> bool:
         """Whether the sources of all members may be split."""
         return all(member.can_split_sources for member in self.members)

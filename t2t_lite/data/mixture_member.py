@@ -256,6 +256,11 @@ class Member(Text2TextProblem):
         return self.of.is_plain_text
 
     @property
+    def reads_source_form(self) -> bool:
+        """As for the problem."""
+        return self.of.reads_source_form
+
+    @property
     def can_split_sources(self) -> bool:
         """As for the problem."""
         return self.of.can_split_sources

@@ -220,6 +220,7 @@ class Text2TextProblem(Problem):
             self.approx_vocab_size,
             reserved_tokens=self.additional_reserved_tokens,
             max_subtoken_length=self.max_subtoken_length,
+            reads_source_form=self.reads_source_form,
         )
 
     def generate_text_for_vocab(self, data_dir: str, tmp_dir: str) -> Iterator[str]:
@@ -232,9 +233,14 @@ class Text2TextProblem(Problem):
         samples = self.text_samples(data_dir, tmp_dir, DatasetSplit.TRAIN)
         return self.with_read_sources(itertools.islice(samples, self.max_samples_for_vocab))
 
+    @property
+    def reads_source_form(self) -> bool:
+        """Whether the models of a vocabulary that is built here read sources in `source_form`."""
+        return self.vocab_type in _OF_SOURCE_FORM
+
     def with_read_sources(self, samples: Iterable[Sample]) -> Iterator[Sample]:
         """Yields samples with their inputs as models of a vocabulary of this type read them."""
-        if not self.has_inputs or self.vocab_type not in _OF_SOURCE_FORM:
+        if not (self.has_inputs and self.reads_source_form):
             return iter(samples)
         return ({**sample, "inputs": _as_source(sample["inputs"])} for sample in samples)
 

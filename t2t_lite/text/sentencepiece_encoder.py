@@ -342,6 +342,7 @@ def train(
     lines: Iterable[str],
     vocab_size: int,
     control_symbols: Sequence[str] = (),
+    reads_source_form: bool = True,
 ) -> None:
     """Trains a model and writes it atomically; the same lines give the same bytes.
 
@@ -354,12 +355,15 @@ def train(
         lines: the text.
         vocab_size: number of ids, with pad, EOS and unknown.
         control_symbols: pieces with the ids after these, which no text has.
+        reads_source_form: whether the file says that models read sources in `source_form`.
 
     Raises:
         DataError: `vocab_size` is too small for the bytes and the characters of the text.
         Exception: whatever `lines` raises.
     """
-    model = trained_model(model_type, lines, vocab_size, str(path), control_symbols)
+    model = trained_model(
+        model_type, lines, vocab_size, str(path), control_symbols, reads_source_form
+    )
     if (size := len(pieces_of(model))) < vocab_size:
         log.warning("%s: the text yields %d ids, not %d", path, size, vocab_size)
     with files.whole_file(path) as temporary:
@@ -372,6 +376,7 @@ def trained_model(
     vocab_size: int,
     name: str,
     control_symbols: Sequence[str] = (),
+    reads_source_form: bool = True,
 ) -> bytes:
     """Returns what `train` writes; arguments as there, and the name of the file for errors."""
     failures: list[BaseException] = []
@@ -390,7 +395,8 @@ def trained_model(
             f"cannot build {name}: bytes and characters alone take {too_small[1]} ids, "
             f"but approx_vocab_size is {vocab_size}; increase it"
         ) from None
-    model.normalizer_spec.name = _SOURCE_FORM
+    if reads_source_form:
+        model.normalizer_spec.name = _SOURCE_FORM
     # The model contains the compiled rules; the names of the rule files differ each time.
     model.normalizer_spec.ClearField("normalization_rule_tsv")
     model.denormalizer_spec.ClearField("normalization_rule_tsv")

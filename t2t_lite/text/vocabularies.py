@@ -58,6 +58,7 @@ def build(
     *,
     reserved_tokens: Sequence[str] = (),
     max_subtoken_length: int | None = None,
+    reads_source_form: bool = True,
 ) -> None:
     """Builds a vocabulary from text and writes its file atomically.
 
@@ -70,6 +71,7 @@ def build(
         reserved_tokens: tokens that get the ids after EOS (SUBWORD); control symbols, which no text
             has (SentencePiece).
         max_subtoken_length: upper bound, exclusive, on the characters of a subtoken (SUBWORD).
+        reads_source_form: whether models read sources in `source_form` (SentencePiece).
 
     Raises:
         UserError: the type is unknown or not built from text.
@@ -93,7 +95,9 @@ def build(
     elif vocab_type in (VocabType.SENTENCEPIECE_BPE, VocabType.SENTENCEPIECE_UNIGRAM):
         from t2t_lite.text import sentencepiece_encoder
 
-        sentencepiece_encoder.train(vocab_type, path, text, approx_vocab_size, reserved_tokens)
+        sentencepiece_encoder.train(
+            vocab_type, path, text, approx_vocab_size, reserved_tokens, reads_source_form
+        )
     elif vocab_type in (VocabType.CHARACTER, VocabType.TOKEN, VocabType.IMPORTED):
         raise UserError(f"a {vocab_type!r} vocabulary is not built from text")
     else:

@@ -1,5 +1,6 @@
 """Exported searches output what the decoder outputs, in a process with only TensorFlow."""
 
+import errno
 import importlib
 import json
 import math
@@ -267,10 +268,10 @@ class TestVersions:
 
     def test_a_failure_leaves_nothing(self, tmp_path, monkeypatch):
         def fail(module, folder, signatures):
-            raise OSError("the disk is full")
+            raise OSError(errno.ENOSPC, "the disk is full")
 
         monkeypatch.setattr(tf.saved_model, "save", fail)
-        with pytest.raises(OSError, match="full"):
+        with pytest.raises(OSError, match=rf"full: '{tmp_path}/ids/1'"):
             export(self.run, tmp_path)
         assert not self.names(tmp_path)
 

@@ -316,7 +316,7 @@ def test_workers_get_the_values(tmp_path, monkeypatch):
     with workers.Workers(_Reader(), tmp_path, 2) as some:
         monkeypatch.setattr(workers, "ProcessPoolExecutor", lambda *args, **kwargs: None)
         monkeypatch.setattr(workers.user_imports, "packages", lambda: ["usr_any"])
-        some._started_pool()
+        assert some._start_pool()
         monkeypatch.setattr(workers, "_job_path", some._path)
         t2t_flags.publish({})
         job = workers._job.__wrapped__()

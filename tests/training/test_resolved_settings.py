@@ -86,11 +86,6 @@ def test_data_made_from_something_else(config, copy):
     path = copy / "text2text_tmpdir.fingerprint.json"
     fingerprint = json.loads(path.read_text())
     for entry in fingerprint.values():
-        for source in entry["sources"].values():
-            source["mtime_ns"] += 1
-    path.write_text(json.dumps(fingerprint))
-    assert other_than(config, data_dir=str(copy)) is None  # at another time
-    for entry in fingerprint.values():
         entry["samples"] = "other"
     path.write_text(json.dumps(fingerprint))
     assert "worker 1 has fingerprint=" in other_than(config, data_dir=str(copy))

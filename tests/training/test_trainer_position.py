@@ -3,6 +3,7 @@
 import json
 import os
 
+import keras
 import pytest
 import tensorflow as tf
 
@@ -13,11 +14,18 @@ from t2t_lite.runs.checkpoints import Checkpoints, TrainingFiles, refuse_other_r
 FILES, OTHERS = TrainingFiles({"train-0": 50}, "a"), TrainingFiles({"train-0": 60}, "a")
 
 
+class _OneWeight(keras.layers.Layer):
+    def __init__(self, shape) -> None:
+        super().__init__()
+        self.weight = self.add_weight(shape=shape, initializer="zeros")
+        self.built = True
+
+
 class Training:
     """A minimal run: one weight, and numbers as data."""
 
     def __init__(self, folder, files=FILES, shape=(), dataset=None) -> None:
-        self.parts = {name: tf.Variable(tf.zeros(shape)) for name in ("model", "optimizer")}
+        self.parts = {"model": _OneWeight(shape), "optimizer": tf.Variable(tf.zeros(shape))}
         self.state = {"window": tf.Variable(0.0)}  # as in a TrainStep
         self.batches = iter(dataset or tf.data.Dataset.range(50))
         self.checkpoints = Checkpoints(
@@ -31,14 +39,14 @@ class Training:
 
     def train_to(self, step) -> None:
         for _ in range(step):
-            self.parts["model"].assign_add(tf.ones_like(self.parts["model"]))
+            self.parts["model"].weight.assign_add(tf.ones_like(self.parts["model"].weight))
             next(self.batches)
         with self.checkpoints:
             self.checkpoints.save(step)
 
     def where(self):
         """Returns the weight and the next number."""
-        return float(self.parts["model"]), int(next(self.batches))
+        return float(self.parts["model"].weight.numpy()), int(next(self.batches))
 
 
 def save_as_the_first_release(folder, step=3) -> None:
