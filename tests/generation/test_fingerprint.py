@@ -260,10 +260,11 @@ def test_raw_files_may_be_compressed_when_all_is_made_but_not_before(folders):
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("inputs.train.txt.gz", gzip.compress(b"inputs of\nXrain\n")),
+        ("inputs.train.txt.gz", gzip.compress(b"inputs of\nXrain\n", mtime=0)),
         ("inputs.train.txt.bz2", bz2.compress(b"inputs of\nXrain\n")),
         ("inputs.train.txt.gz", b"damaged"),
     ],
+    ids=["gz", "bz2", "damaged"],
 )
 def test_a_compressed_file_with_another_text_than_the_one_it_replaces_is_named(
     folders, name, content
