@@ -136,7 +136,7 @@ def test_a_defect_is_500_and_the_server_continues():
         assert server.translate(text="good") == (200, {})
 
 
-def slow_echo(requests):
+def slow_echo(requests, between):
     time.sleep(0.05)
     return [json.dumps({"texts": request.texts}).encode() for request in requests]
 
