@@ -6,7 +6,7 @@ that makes them. All go by the same steps, so that nothing is used for what it w
 1. The files that the work reads are fingerprinted before they are read (`Fingerprint`).
 2. Before the work gets its name, they must still be the same (`Fingerprint.require_unchanged`).
 3. The work is kept with its origin: settings as they are meant, not as they are spelled, and files
-   by their contents, not by their places and times. Whoever meets the work compares (`differing`).
+   by their contents, not by their places and times. A later command compares them (`differing`).
 
 Work of another origin is made anew, with a line in the log, if it is the program's own or not
 finished: exports, averages, journals. It is an error if the user named it as a result, on which a

@@ -168,6 +168,6 @@ def _digest(encoders: Mapping[str, TextEncoder]) -> str:
     digest = hashlib.sha256()
     for side in ("inputs", "targets"):
         for id_ in range(len(RESERVED_TOKENS), encoders[side].vocab_size):
-            # A byte that is no character by itself is a lone surrogate.
+            # A byte that is not a whole character is a lone surrogate.
             digest.update(encoders[side].symbol(id_).encode(errors="surrogatepass") + b"\0")
     return digest.hexdigest()

@@ -237,7 +237,7 @@ class CTranslate2Worker(Worker):
         return ended
 
     def _searched(self, source: Source, limit: int) -> int:
-        """Returns the ids to search for: EOS in the last place is no choice of the model's."""
+        """Returns how many ids to search for; the model does not choose an EOS at the limit."""
         least = len(source.start) + len(source.prefix) + 1
         return max(limit - 1, least) if self._hparams.end_at_limit else limit
 

@@ -165,7 +165,7 @@ class KerasCall:
 
     def _takes(self, sources: tf.Tensor, targets: tf.Tensor) -> bool:
         try:
-            # On a GPU, an id or a position beyond a table is no error, but a vector of zeros.
+            # On a GPU, an id or a position beyond a table gives zeros instead of an error.
             with tf.device("CPU:0"):
                 self(sources, targets)
         except Exception:  # whatever a stranger's model makes of them

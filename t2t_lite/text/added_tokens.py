@@ -82,7 +82,7 @@ class AddedTokens:
         return [part for part in (*parts, text[end:]) if part != ""]
 
     def _split_in_words(self, text: str) -> list[str | int]:
-        """As `split`; tokens that are no words of their own join what is beside them."""
+        """As `split`; a `single_word` token within a word stays part of that word."""
         ends = [0, *(end for match in self._any.finditer(text) for end in match.span()), len(text)]
         parts = [text[start:end] for start, end in pairwise(ends) if start < end]
         for number, part in enumerate(parts):

@@ -166,7 +166,7 @@ def test_a_list_of_bytes_is_written_and_read(tmp_path):
         {"inputs": ByteTextEncoder(), "targets": Words("a")},
     )
     translations = np.zeros([258, 1], np.int32)
-    first, second = ByteTextEncoder().encode("·")  # bytes that are no characters by themselves
+    first, second = ByteTextEncoder().encode("·")  # parts of one character
     translations[first] = 2
     Shortlist([], translations, 3).write(path, encoders)
     read = Shortlist.read(path, encoders)

@@ -141,7 +141,7 @@ def test_keys_without_effect(folder):
 
 
 def test_several_ids_may_end_an_output(folder):
-    words = [[39], [7], [0], [3]]  # ends are no bad words
+    words = [[39], [7], [0], [3]]  # ends do not count as bad words
     settings = {"eos_token_id": [7, 0], "decoder_start_token_id": 39, "bad_words_ids": words}
     (folder / "generation_config.json").write_text(json.dumps(settings))
     model = hugging_face.read(folder)

@@ -7,7 +7,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from support.own_layers import DRY, SMALL, OwnEncoder, WithOwnLayers, a_dense, with_own_layers
+from support.own_layers import (
+    DRY,
+    SMALL,
+    InASet,
+    OwnEncoder,
+    WithOwnLayers,
+    a_dense,
+    with_own_layers,
+)
 from t2t_lite.errors import UsageError
 from t2t_lite.models.known_weights import KnownWeights
 from t2t_lite.models.transformer import Transformer
@@ -133,14 +141,6 @@ def test_the_names_of_weights_in_attributes_are_those_of_attributes(tmp_path):
 
 
 def test_a_weight_without_a_name_is_refused(tmp_path):
-    class InASet(Transformer):
-        def make_layers(self):
-            super().make_layers()
-            self.hidden_away = {a_dense()}
-
-        def hidden(self, features, training=False):
-            return next(iter(self.hidden_away))(super().hidden(features, training=training))
-
     model = InASet("transformer_base", 13, 13, **SMALL)
     with pytest.raises(UsageError, match=r"InASet: .*kernel.*keep the layer in an attribute"):
         tf.train.Checkpoint(model=model).write(tmp_path / "checkpoint")

@@ -8,12 +8,11 @@ import pytest
 import tensorflow as tf
 
 from support import small_runs
-from support.own_layers import SMALL, WithOwnLayers, a_dense
+from support.own_layers import SMALL, InASet, WithOwnLayers
 from support.registries import restored
 from t2t_lite import registry
 from t2t_lite.decoding.ctranslate2_model import convert
 from t2t_lite.errors import UsageError, UserError
-from t2t_lite.models.transformer import Transformer
 from t2t_lite.runs import averaging
 from t2t_lite.runs.checkpoints import Checkpoints, TrainingFiles
 from t2t_lite.runs.warm_start import warm_start
@@ -60,14 +59,6 @@ def test_a_run_that_lacks_the_weights_of_a_list_is_refused(tmp_path):
 
 
 def test_a_weight_that_a_checkpoint_cannot_name_is_refused_before_training(tmp_path):
-    class InASet(Transformer):
-        def make_layers(self):
-            super().make_layers()
-            self.hidden_away = {a_dense()}
-
-        def hidden(self, features, training=False):
-            return next(iter(self.hidden_away))(super().hidden(features, training=training))
-
     model = InASet("transformer_base", 13, 13, **SMALL)
     batches = iter(tf.data.Dataset.range(2))
     with pytest.raises(UsageError, match=r"InASet: .*kernel.*keep the layer in an attribute"):

@@ -145,7 +145,7 @@ def make(kind: Kind, folder: pathlib.Path, sources: int = SOURCES, logits: int =
             break
     else:
         raise UnfitModelError
-    records = folder / "records"  # in a folder of its own, which is no part of the model
+    records = folder / "records"  # beside the model's own files
     records.mkdir()
     np.savez_compressed(records / "recorded.npz", **recorded)
     (records / "kind.json").write_text(json.dumps(dataclasses.asdict(kind), indent=1) + "\n")

@@ -51,6 +51,20 @@ class OwnEncoder(TransformerEncoder):
         return self.above[0](encoded), padding
 
 
+class InASet(Transformer):
+    """A Transformer with a layer for which checkpoints have no name."""
+
+    def make_layers(self) -> None:
+        """Creates it."""
+        super().make_layers()
+        self.hidden_away = {a_dense()}
+
+    def hidden(self, features: Any, training: bool = False) -> Any:
+        """Applies it."""
+        (layer,) = self.hidden_away
+        return layer(super().hidden(features, training=training))
+
+
 @keras.saving.register_keras_serializable(package="tests")
 class WithOwnLayers(Transformer):
     """A Transformer with layers in attributes, a list, a dict, models and a part."""
