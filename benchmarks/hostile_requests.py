@@ -30,6 +30,7 @@ from t2t_lite.serving.prometheus import ServerMetrics
 from t2t_lite.serving.request_translator import RequestTranslator
 from t2t_lite.serving.requests import parse
 from t2t_lite.text.marks import PLACEHOLDERS
+from t2t_lite.text.source_form import has_text
 from t2t_lite.text.text_encoder import EOS_ID, ByteTextEncoder, TextEncoder, VocabType
 
 BEAMS = 4
@@ -177,7 +178,8 @@ def read(folder: pathlib.Path) -> None:
             found = json.loads(body)
             lines = [found] if request.is_single else found["translations"]
             texts = [with_plain_breaks(text).strip() for text in request.texts]
-            assert [line["source"] for line in lines] == texts
+            for line, text in zip(lines, texts, strict=True):
+                assert line["source"] == text or not has_text(line["source"] + text)
 
 
 def _text(draw: random.Random) -> str:

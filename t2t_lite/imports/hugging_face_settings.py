@@ -76,8 +76,8 @@ def _check_config(folder: pathlib.Path, config: Fields) -> None:
     if kind not in (MARIAN, _M2M):
         mixtures = " (mixtures of experts have no counterpart here)" if "moe" in str(kind) else ""
         raise UserError(
-            f"{path}: model_type={kind}{mixtures}: only {MARIAN} (MarianMT, OPUS-MT) and {_M2M} "
-            "(M2M100, NLLB-200) can be imported"
+            f"{path}: model_type={quoted(kind)}{mixtures}: only {MARIAN} (MarianMT, OPUS-MT) and "
+            f"{_M2M} (M2M100, NLLB-200) can be imported"
         )
     if config.get("quantization_config"):
         raise UserError(f"{path}: quantized models cannot be imported: use the original")
@@ -85,8 +85,8 @@ def _check_config(folder: pathlib.Path, config: Fields) -> None:
         sizes = [config[f"{side}_{name}"] for side in ("encoder", "decoder")]
         if sizes[0] != sizes[1]:
             raise UserError(
-                f"{path}: encoder_{name}={sizes[0]} and decoder_{name}={sizes[1]}: different ones "
-                "have no counterpart here"
+                f"{path}: encoder_{name}={quoted(sizes[0])} and decoder_{name}={quoted(sizes[1])}: "
+                "different ones have no counterpart here"
             )
     config.check(dict.fromkeys([*_SIZES, *(f"encoder_{name}" for name in _SHARED_SIZES)], int))
     for name in _SWITCHES:
@@ -132,11 +132,12 @@ def find_ids(folder: pathlib.Path, settings: Mapping[str, Any], name: str, size:
 def find_hparams(folder: pathlib.Path, config: Fields, **others: Any) -> TransformerHParams:
     """Returns the hyperparameters of a model; `others`: those that the config does not tell."""
     path, is_marian = folder / CONFIG, config["model_type"] == MARIAN
-    activation = _ACTIVATIONS.get(str(config["activation_function"]))
+    named = config["activation_function"]
+    activation = _ACTIVATIONS.get(str(named))
     if activation is None:
         raise UserError(
-            f"{path}: activation_function={config['activation_function']} has no counterpart here: "
-            f"only {', '.join(_ACTIVATIONS)}"
+            f"{path}: activation_function={quoted(named)} has no counterpart here: only "
+            f"{', '.join(_ACTIVATIONS)}"
         )
     if is_marian and config["d_model"] % 2:
         raise UserError(f"{path}: d_model={config['d_model']}: an odd number cannot be imported")
