@@ -1,6 +1,7 @@
 """Optional packages, grouped into the extras of setup.cfg."""
 
 import importlib.util
+import types
 
 from t2t_lite.errors import UserError
 
@@ -35,3 +36,24 @@ def require(extra: str, feature: str, *modules: str) -> None:
     """
     if not all(map(importlib.util.find_spec, modules or _PACKAGES[extra])):
         raise UserError(f"{feature} needs more packages: pip install 't2t_lite[{extra}]'")
+
+
+def tensorflow_text(feature: str) -> types.ModuleType:
+    """Returns the module tensorflow_text, which registers operations with TensorFlow.
+
+    It is not everywhere that TensorFlow is: its wheels come later, and there are none for Windows.
+
+    Args:
+        feature: the feature that needs it, for the message.
+
+    Raises:
+        UserError: it is not installed.
+    """
+    if not importlib.util.find_spec("tensorflow_text"):
+        raise UserError(
+            f"{feature} needs tensorflow-text: pip install tensorflow-text, of TensorFlow's minor "
+            "release; where there is none, use --format=ctranslate2 or --format=keras"
+        )
+    import tensorflow_text
+
+    return tensorflow_text

@@ -3,11 +3,15 @@
 import functools
 import os
 import pathlib
-import platform
+import re
+import subprocess
+import sys
 
 _CPUINFO = pathlib.Path("/proc/cpuinfo")
 _BFLOAT16 = {"avx512_bf16", "amx_bf16", "bf16"}  # the last one is ARM's
-_8_BIT = {"avx512_vnni", "avx_vnni", "amx_int8", "asimddp"}  # the last one is ARM's
+_8_BIT = {"avx512_vnni", "avx_vnni", "amx_int8", "asimddp", "dotprod"}  # the last two are ARM's
+# What macOS calls ARM's: hw.optional.arm.FEAT_BF16: 1
+_OF_MACOS = re.compile(r"^hw\.optional\.arm\.FEAT_(\w+): 1$", re.MULTILINE)
 
 
 def slow_dtype(dtype: str) -> str:
@@ -16,8 +20,7 @@ def slow_dtype(dtype: str) -> str:
         return ""
     return (
         "dtype=bfloat16 takes about twice the time of float32 on this processor, which has no "
-        f"instructions for it ({_CPUINFO} lists neither avx512_bf16 nor amx_bf16): use "
-        "dtype=float32"
+        "instructions for it (such as avx512_bf16, amx_bf16 or ARM's bf16): use dtype=float32"
     )
 
 
@@ -36,12 +39,20 @@ def has_bfloat16_products() -> bool | None:
 
 def has_8_bit_products() -> bool:
     """Whether there are instructions for 8-bit products that do not saturate; unknown: no."""
-    return bool(features() & _8_BIT) or platform.machine() == "arm64"  # Apple's all have
+    return bool(features() & _8_BIT)
 
 
 @functools.cache
 def features() -> frozenset[str]:
-    """Returns the instruction sets that Linux lists in /proc/cpuinfo; elsewhere none."""
+    """Returns the instruction sets that Linux lists in /proc/cpuinfo, and macOS by a command.
+
+    The names are Linux's, or ARM's own in lower case; there are none where nothing lists them.
+    """
+    if sys.platform == "darwin":
+        listed = subprocess.run(
+            ["sysctl", "hw.optional.arm"], capture_output=True, text=True, check=False
+        )
+        return frozenset(name.lower() for name in _OF_MACOS.findall(listed.stdout))
     try:
         text = _CPUINFO.read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -1,7 +1,9 @@
 """Extras: setup.cfg, the checks at run time and docs/dependencies.md agree."""
 
 import configparser
+import dataclasses
 import importlib.util
+import json
 import pathlib
 import re
 
@@ -9,6 +11,7 @@ import pytest
 
 from t2t_lite import extras
 from t2t_lite.errors import UserError
+from t2t_lite.serving.config import ServerConfig
 
 ROOT = pathlib.Path(__file__).parents[1]
 
@@ -48,6 +51,24 @@ def test_one_missing_package_is_enough(monkeypatch):
         UserError, match=r"^t2t-serve needs more .*: pip install 't2t_lite\[serve\]'"
     ):
         extras.require(extras.SERVE, "t2t-serve")
+
+
+def test_the_image_installs_extras_that_there_are_and_runs_a_command_that_there_is(setup_cfg):
+    """`docker build` would show the first, and `docker run` the second."""
+    text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    extras_require = setup_cfg["options.extras_require"]
+    named = re.search(r"^ARG EXTRAS=(.*)$", text, re.MULTILINE)[1].split(",")
+    assert {"serve"} <= {*named} <= {*extras_require}
+    command, *given = json.loads(re.search(r"^CMD (.*)$", text, re.MULTILINE)[1])
+    assert f"{command} = " in setup_cfg["options.entry_points"]["console_scripts"]
+    flags = {flag.removeprefix("--").partition("=")[0] for flag in given}
+    assert flags <= {field.name for field in dataclasses.fields(ServerConfig)}
+
+
+def test_without_tensorflow_text_the_error_says_what_to_do(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(UserError, match=r"pip install tensorflow-text.*--format=ctranslate2"):
+        extras.tensorflow_text("a thing")
 
 
 def test_the_oldest_releases_are_those_that_are_allowed(setup_cfg):

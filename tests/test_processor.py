@@ -30,7 +30,24 @@ def test_instructions(text, bfloat16, eight_bits, tmp_path, monkeypatch):
     if text is not None:
         path.write_text(text)
     monkeypatch.setattr(processor, "_CPUINFO", path)
-    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    assert processor.has_bfloat16_products() is bfloat16
+    assert processor.has_8_bit_products() is eight_bits
+
+
+@pytest.mark.parametrize(
+    ("listed", "bfloat16", "eight_bits"),
+    [
+        ("hw.optional.arm.FEAT_BF16: 1\nhw.optional.arm.FEAT_DotProd: 1\n", True, True),
+        ("hw.optional.arm.FEAT_BF16: 0\nhw.optional.arm.FEAT_DotProd: 1\n", False, True),
+        ("", None, False),  # Intel's
+    ],
+)
+def test_instructions_on_macos(listed, bfloat16, eight_bits, tmp_path, monkeypatch):
+    sysctl = tmp_path / "sysctl"
+    sysctl.write_text(f'#!/bin/sh\n[ "$1" = hw.optional.arm ] && printf "%s" "{listed}"\n')
+    sysctl.chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr("sys.platform", "darwin")
     assert processor.has_bfloat16_products() is bfloat16
     assert processor.has_8_bit_products() is eight_bits
 
@@ -56,4 +73,4 @@ def test_a_slow_type_is_named_with_the_reason(dtype, flags, is_slow, tmp_path, m
     line = processor.slow_dtype(dtype)
     assert bool(line) == is_slow
     if is_slow:
-        assert "cpuinfo lists neither avx512_bf16 nor amx_bf16" in line
+        assert "no instructions for it (such as avx512_bf16" in line

@@ -22,6 +22,7 @@ import os
 import pathlib
 import signal
 import socket
+import subprocess
 import sys
 import time
 from typing import NamedTuple
@@ -30,6 +31,7 @@ from t2t_lite.cluster.channel import Channel, Message, ready
 from t2t_lite.cluster.cluster import Cluster
 
 _HEARTBEAT_SECONDS = 1.0
+_PROC = pathlib.Path("/proc")
 
 
 class Timeouts(NamedTuple):
@@ -208,8 +210,13 @@ class FailureDetector:
 
 def _is_stopped(process: int) -> bool:
     """Whether a signal has stopped a process; False where the system does not tell."""
+    if not _PROC.exists():  # macOS
+        found = subprocess.run(
+            ["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True, check=False
+        )
+        return found.stdout.startswith("T")
     try:
-        status = pathlib.Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
+        status = (_PROC / str(process) / "stat").read_text(encoding="utf-8")
     except OSError:
         return False
     return status.rpartition(")")[2].split()[0] == "T"

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import tensorflow as tf
 
+from t2t_lite import extras
 from t2t_lite.text.imported_encoder import ImportedEncoder
 from t2t_lite.text.language_tokens import TRANSLATION, LanguageTokens
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
@@ -87,9 +88,8 @@ class _Pieces(tf.Module):
         super().__init__()
         self._model: Any = None
         if encoder.model:
-            import tensorflow_text
-
-            self._model = tensorflow_text.SentencepieceTokenizer(encoder.model, out_type=tf.string)
+            operations = extras.tensorflow_text("SentencePiece in a graph")
+            self._model = operations.SentencepieceTokenizer(encoder.model, out_type=tf.string)
         self._ids = _table(encoder.text_ids, encoder.unknown_id)
         self._shown = tf.constant(encoder.shown)
         self._skipped = tf.constant([encoder.unknown_id, *encoder.special_ids])
@@ -194,11 +194,10 @@ def source_text(lines: tf.Tensor, in_source_form: bool = False) -> tf.Tensor:
     """
     lines = tf.strings.regex_replace(valid_text(lines), rf"\A[{_BLANK}]*\z", "")
     if in_source_form:
-        import tensorflow_text
-
         lines = tf.strings.regex_replace(lines, f"[{_SPACE}]", " ")  # a line break is one, too
         lines = tf.strings.regex_replace(lines, f"[{_UNSEEN}]", "")
-        lines = tensorflow_text.normalize_utf8(lines, "NFC")
+        operations = extras.tensorflow_text("Unicode's normal form in a graph")
+        lines = operations.normalize_utf8(lines, "NFC")
     return tf.strings.regex_replace(lines, _SPACE_AROUND, "")
 
 

@@ -67,10 +67,12 @@ def with_found_batch_size(
         except DoesNotFitError as error:
             reason = f"  does not fit: {error}"
         peak = f"{cost.peaks[0] / 2**20:,.0f}" if cost else "-"
+        if cost and not (cost.on_gpu or memory.HAS_PROC) and cost.peaks[0] > limit:
+            reason = f"  does not fit: the peak is above {limit / 2**20:,.0f} MiB"
         seconds = time.monotonic() - start
         shown = f"{shape[0]:,} × {shape[1]:,}"
         print(f"{size:>10,}  {shown:>14}  {peak:>9}  {seconds:>7.1f}{reason}", flush=True)
-        return cost is not None
+        return not reason
 
     found = largest_fitting(fits, least, hparams.batch_size, most)
     if found is None:

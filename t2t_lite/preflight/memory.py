@@ -1,13 +1,20 @@
-"""Main memory: how much is available to a process, and how much it has used."""
+"""Main memory: how much is available to a process, and how much it has used.
+
+Linux tells both in /proc. macOS tells the first by the command `vm_stat`, and of the second the
+peak since the process began.
+"""
 
 import math
 import pathlib
 import re
 import resource
+import subprocess
 from collections.abc import Iterator
 from typing import NamedTuple
 
 _ROOT = pathlib.Path("/")
+# Only a system that has it keeps a process within `limit`.
+HAS_PROC = pathlib.Path("/proc/self/status").exists()
 
 
 def available(root: pathlib.Path = _ROOT) -> int:
@@ -16,8 +23,21 @@ def available(root: pathlib.Path = _ROOT) -> int:
     Args:
         root: the folder that contains `proc` and `sys`.
     """
+    if not (root / "proc/meminfo").exists():
+        return _free_pages(subprocess.check_output(["vm_stat"], text=True))
     machine = _number(root / "proc/meminfo", "MemAvailable:") * 1024
     return int(min(machine, *map(_left, _control_groups(root))))
+
+
+def _free_pages(statistics: str) -> int:
+    """Returns the bytes that are free, or that the system frees when asked, from `vm_stat`."""
+    size = re.search(r"page size of (\d+) bytes", statistics)
+    kinds = "free", "inactive", "speculative"
+    pages = [re.search(rf"^Pages {kind}:\s+(\d+)", statistics, re.MULTILINE) for kind in kinds]
+    found = [int(match[1]) for match in (size, *pages) if match]
+    if len(found) < 1 + len(kinds):
+        raise OSError("vm_stat does not tell the free memory")
+    return found[0] * sum(found[1:])
 
 
 class _ControlGroup(NamedTuple):
@@ -70,6 +90,7 @@ def limit(size: int) -> None:
 
     Code and other memory-mapped files, which `peak` counts, are exempt: they are shared, or can be
     read again. Not for a process that uses a GPU, whose driver reserves far more than it uses.
+    Without effect where `HAS_PROC` is false.
     """
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     size = size if hard == resource.RLIM_INFINITY else min(size, hard)
@@ -77,13 +98,16 @@ def limit(size: int) -> None:
 
 
 def reset_peak() -> None:
-    """Restarts the measurement of `peak`."""
-    pathlib.Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    """Restarts the measurement of `peak`, where the system can."""
+    if HAS_PROC:
+        pathlib.Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
 def peak() -> int:
     """Returns the peak main memory of this process, in bytes."""
-    # `resource.getrusage` includes the process that this one was forked from.
+    if not HAS_PROC:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # bytes, on macOS
+    # On Linux, `resource.getrusage` includes the process that this one was forked from.
     return _number(pathlib.Path("/proc/self/status"), "VmHWM:") * 1024
 
 

@@ -412,7 +412,14 @@ def _read_json(path: pathlib.Path, output_dir: str) -> json_files.Fields:
         ) from None
 
 
-def versions() -> dict[str, str]:
-    """Returns the releases of this package and of its main dependencies, by name."""
+def versions() -> dict[str, str | None]:
+    """Returns the releases of this package and of its main dependencies; None: not installed."""
     own = {"t2t_lite": __version__, "python": platform.python_version()}
-    return own | {name: importlib.metadata.version(name) for name in _PACKAGES}
+    return own | {name: _version(name) for name in _PACKAGES}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import sentencepiece
 from google.protobuf.message import DecodeError
 
-from t2t_lite import files
+from t2t_lite import extras, files
 from t2t_lite.errors import DataError, UserError
 from t2t_lite.protocol_buffers import message_class
 from t2t_lite.text.text_encoder import EOS_ID, PAD_ID, SPACE, TextEncoder, VocabType, WordCache
@@ -254,12 +254,15 @@ class SentencePieceEncoder(TextEncoder):
 
         `tokenize([N] strings)` returns ragged `[N, None]` int32 ids, `detokenize` the strings.
         A SavedModel that uses it loads only after `import tensorflow_text`.
+
+        Raises:
+            UserError: tensorflow-text is not installed.
         """
         import tensorflow as tf
-        import tensorflow_text
 
+        operations = extras.tensorflow_text("SentencePiece in a graph")
         # Not FastSentencepieceTokenizer: its ids differ for BPE.
-        return tensorflow_text.SentencepieceTokenizer(self._model, out_type=tf.int32)
+        return operations.SentencepieceTokenizer(self._model, out_type=tf.int32)
 
 
 def _splits_at_spaces(model: bytes, processor: sentencepiece.SentencePieceProcessor) -> bool:

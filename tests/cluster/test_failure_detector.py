@@ -1,6 +1,8 @@
 """The loss of a worker ends the others, each with a message that names it."""
 
 import os
+import pathlib
+import shutil
 import signal
 import socket
 import subprocess
@@ -117,7 +119,12 @@ def test_a_silent_worker_is_lost(fakes):
 
 
 @pytest.mark.integration
-def test_a_stopped_worker_is_reported_and_killed(fakes, sleeper, capfd):
+@pytest.mark.parametrize("has_proc", [True, False], ids=["linux", "macos"])
+def test_a_stopped_worker_is_reported_and_killed(fakes, sleeper, capfd, monkeypatch, has_proc):
+    if not has_proc:
+        if not shutil.which("ps"):
+            pytest.skip("needs ps")
+        monkeypatch.setattr(failure_detector, "_PROC", pathlib.Path("/no/proc"))
     other = fakes(1, process=sleeper.pid, silence=0.3)
     sleeper.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, sleeper.pid, os.WSTOPPED)

@@ -77,6 +77,32 @@ def test_a_path_of_the_host_does_not_hide_the_containers_limit(tmp_path, path):
     assert memory.available(root) == 5000 - 100 + 30
 
 
+_VM_STAT = """Mach Virtual Memory Statistics: (page size of 16384 bytes)
+Pages free:                                5000.
+Pages active:                            200000.
+Pages inactive:                           30000.
+Pages speculative:                          400.
+Pages throttled:                              0.
+"""
+
+
+def test_macos_tells_by_a_command(tmp_path, monkeypatch):
+    command = tmp_path / "vm_stat"
+    command.write_text(f"#!/bin/sh\ncat <<END\n{_VM_STAT}END\n")
+    command.chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert memory.available(tmp_path) == (5000 + 30_000 + 400) * 16_384
+    command.write_text("#!/bin/sh\necho 'Pages free: 5000.'\n")
+    with pytest.raises(OSError, match="vm_stat does not tell"):
+        memory.available(tmp_path)
+
+
+def test_without_proc_the_peak_is_that_since_the_process_began(monkeypatch):
+    monkeypatch.setattr(memory, "HAS_PROC", False)
+    memory.reset_peak()
+    assert memory.peak() > 0
+
+
 def test_this_machine():
     assert 0 < memory.available() < os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
