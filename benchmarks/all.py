@@ -11,8 +11,8 @@ compiled by XLA, in bfloat16, with larger batches; with several, all of them are
 where JAX has the GPU, so is its step. The second command prints the table alone, with a column for
 each folder, that is, for each machine. Benchmarks without their data are left out.
 
-With `--machine=NAME` the first command also writes what the machine's column in README.md and
-docs/performance.md is made from, one JSON file in docs/figures/, in place of an older one of that
+With `--machine=NAME` the first command also writes what the machine's column in docs/performance.md
+is made from, one JSON file in benchmarks/figures/, in place of an older one of that
 name. The third command makes the tables.
 """
 
@@ -151,7 +151,7 @@ def table(folders: Sequence[pathlib.Path]) -> str:
 
 
 def write_page_figures(folder: pathlib.Path, name: str) -> pathlib.Path:
-    """Writes the file in docs/figures/ of the machine that a folder's figures are of."""
+    """Writes the file in benchmarks/figures/ of the machine that a folder's figures are of."""
     results = [json.loads(path.read_text("utf-8")) for path in files(folder)]
     here = machine.Machine(**results[0]["machine"])
     processor = f"{here.name} ({' '.join(here.instructions) or 'instruction sets unknown'})"

@@ -1,13 +1,13 @@
-"""The tables of speeds in README.md and docs/performance.md, made from docs/figures/.
+"""The tables of speeds in docs/performance.md, made from benchmarks/figures/.
 
     python benchmarks/pages.py
 
 writes each table anew between its marks, `<!-- figures: NAME -->` and `<!-- end of figures -->`.
 
-docs/figures/ has one JSON file for each machine, which `all.py --machine=NAME` writes: the short
-name that heads its column, the processor, our version, and for each case of each benchmark what is
-known of the contenders: median seconds of a step, rates, peak memory in MiB, latencies, and the
-ratios of speeds. A ratio is [median, lowest, highest] of the rounds, [lowest, highest] of several
+benchmarks/figures/ has one JSON file for each machine, which `all.py --machine=NAME` writes: the
+short name that heads its column, the processor, our version, and for each case of each benchmark
+what is known of the contenders: median seconds of a step, rates, peak memory in MiB, latencies, and
+the ratios of speeds. A ratio is [median, lowest, highest] of the rounds, [lowest, highest] of several
 runs, or [median]. Where it is not there, the quotient of the medians takes its place.
 """
 
@@ -27,8 +27,8 @@ from train_throughput import PRODUCTS
 from t2t_lite import files
 
 ROOT = pathlib.Path(__file__).parents[1]
-FOLDER = ROOT / "docs" / "figures"
-PAGES = (ROOT / "README.md", ROOT / "docs" / "performance.md")
+FOLDER = ROOT / "benchmarks" / "figures"
+PAGES = (ROOT / "docs" / "performance.md",)
 
 BFLOAT16, INT8 = f"{OURS} bfloat16", "CTranslate2 int8"
 
@@ -91,17 +91,6 @@ GNMT = [
         ("gnmt_old", "the first with `attention_architecture=gnmt`"),
         ("gnmt_512", "4+4 layers of 512"),
     )
-]
-_HOW = "docs/performance.md"
-README = [
-    TRAINING[0]._replace(
-        label=f"training `transformer_base`, float32: PyTorch ([how]({_HOW}#training-throughput))"
-    ),
-    TRAINING[1],
-    DECODING[0]._replace(
-        label=f"decoding with it, beam 4, float32: CTranslate2 float32 ([how]({_HOW}#decoding))"
-    ),
-    *DECODING[1:3],
 ]
 
 
@@ -229,21 +218,6 @@ def by_machine(rows: Iterable[Row], columns: Sequence[Machine]) -> str:
     return table(head, lines)
 
 
-def in_a_line(rows: Iterable[Row], columns: Sequence[Machine]) -> str:
-    """Returns a table with the range of each ratio, and the machines in one cell, worst first."""
-    lines = []
-    for row in rows:
-        found = {machine.name: one for machine in columns if (one := machine.ratio(row))}
-        names = sorted(found, key=lambda name: found[name].lowest)
-        by_name = ", ".join(f"{name} {found[name].lowest:.2f}" for name in names)
-        lines.append([row.label, spread(found.values()), by_name])
-    used = [machine for machine in columns if any(machine.ratio(row) for row in rows)]
-    legend = "; ".join(f"{one.name}: {one.processor}, version {one.version}" for one in used)
-    return table(["speed of ours : the other", "worst to best", "processors"], lines) + (
-        f"\n\n{legend}."
-    )
-
-
 def processors(columns: Sequence[Machine]) -> str:
     """Returns the table of the machines."""
     cells = ([f"**{one.name}**", one.processor, one.version] for one in columns)
@@ -341,7 +315,6 @@ _DECODED = (OURS, BFLOAT16, FLOAT32, INT8, PRODUCTS)
 _BOTH = {"seconds": "seconds a step", "mib": "peak memory, MiB"}
 
 TABLES: dict[str, Callable[[Sequence[Machine]], str]] = {
-    "speeds": lambda columns: in_a_line(README, columns),
     "processors": processors,
     "training": lambda columns: by_machine(TRAINING, columns),
     "training_seconds": lambda columns: amounts(_STEPS, columns, "seconds", _TRAINED),

@@ -33,18 +33,6 @@ def test_every_table_is_on_a_page():
     assert sorted(re.findall(r"<!-- figures: (\w+) -->", text)) == sorted(pages.TABLES)
 
 
-def test_no_ratio_of_readme_stands_without_its_range():
-    """What several processors were measured for has the worst first, and names each of them."""
-    lines = pages.in_a_line(pages.README, pages.machines()).splitlines()
-    rows = [line.strip("| ").split(" | ") for line in lines[2:] if line.startswith("|")]
-    assert len(rows) == len(pages.README)
-    for _, found, names in rows:
-        worst, best = map(float, re.fullmatch(r"\*\*(.+) to (.+)\*\*", found).groups())
-        values = [float(part.split()[-1]) for part in names.split(", ")]
-        assert values == sorted(values)
-        assert (worst, best) == (values[0], values[-1])
-
-
 @pytest.mark.parametrize(
     ("case", "text"),
     [
@@ -87,14 +75,6 @@ def test_a_column_for_each_machine_after_the_range():
     ]
     (_, _, line) = pages.by_machine([ROW], three()[:1]).splitlines()
     assert line == "| base | 2.00 (1.50 to 2.50) |"
-
-
-def test_machines_in_a_cell_with_the_worst_first():
-    text = pages.in_a_line([ROW], three())
-    assert "| base | **0.50 to 2.00** | slow 0.50, fast 2.00 |" in text
-    assert text.endswith(
-        "fast: processor of fast, version 1.0.0; slow: processor of slow, version 1.0.0."
-    )
 
 
 def test_an_unknown_mark_is_an_error():
