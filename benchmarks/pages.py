@@ -7,8 +7,8 @@ writes each table anew between its marks, `<!-- figures: NAME -->` and `<!-- end
 benchmarks/figures/ has one JSON file for each machine, which `all.py --machine=NAME` writes: the
 short name that heads its column, the processor, our version, and for each case of each benchmark
 what is known of the contenders: median seconds of a step, rates, peak memory in MiB, latencies, and
-the ratios of speeds. A ratio is [median, lowest, highest] of the rounds, [lowest, highest] of several
-runs, or [median]. Where it is not there, the quotient of the medians takes its place.
+the ratios of speeds. A ratio is [median, lowest, highest] of the rounds, [lowest, highest] of
+several runs, or [median]. Where it is not there, the quotient of the medians takes its place.
 """
 
 import importlib.metadata

@@ -8,6 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from support.copying import Bytes
+from support.tensorflow_text import needs_tensorflow_text
 from t2t_lite import registry
 from t2t_lite.export.graph_text import (
     graph_tokenizer,
@@ -49,6 +50,7 @@ def test_white_space_around_a_line_and_lines_without_text_are_dropped(texts):
     assert found == [Bytes().source(text).encode() for text in texts]
 
 
+@needs_tensorflow_text
 @settings(deadline=None)
 @given(
     st.lists(
@@ -63,6 +65,7 @@ def test_sources_get_their_form(texts):
     assert found == [source_form(text).strip().encode() for text in texts]
 
 
+@needs_tensorflow_text
 def test_joiners_stay_in_a_graph_needed_or_not():
     found = in_graph(lambda lines: source_text(lines, True), ["a\u200db\ufe0f".encode()])
     assert found == ["a\u200db\ufe0f".encode()]

@@ -8,6 +8,7 @@ import pytest
 import sentencepiece
 import tensorflow as tf
 
+from support.tensorflow_text import needs_tensorflow_text
 from t2t_lite.export import ctranslate2 as exporter
 from t2t_lite.export import keras_archive, saved_model
 from t2t_lite.imports import open_models
@@ -58,6 +59,7 @@ def test_ctranslate2_outputs_what_marian_does(run, tmp_path, name, beam_size, le
     assert "`length_penalty=1` here" in (tmp_path / "out" / "README.md").read_text()
 
 
+@needs_tensorflow_text
 def test_a_saved_model_outputs_what_marian_does(run, tmp_path):
     hparams = DecodeHParams.of(run, "beam_size=1")
     saved_model.export(run, None, str(tmp_path), hparams)

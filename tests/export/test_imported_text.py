@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from support.imported_runs import imported_run
 from support.lines import ODD_LINES
+from support.tensorflow_text import needs_tensorflow_text
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.translator import Translator
 from t2t_lite.errors import DataError
@@ -37,6 +38,7 @@ def source(tmp_path_factory):
     return ImportedEncoder(path)
 
 
+@needs_tensorflow_text
 @pytest.mark.integration
 def test_ids_and_texts_in_a_graph(source):
     encoder = source.in_language("deu")
@@ -49,6 +51,7 @@ def test_ids_and_texts_in_a_graph(source):
     assert [text.decode() for text in texts] == [encoder.decode(row) for row in ids.to_list()]
 
 
+@needs_tensorflow_text
 def test_lines_without_a_language_fail_in_a_graph(source):
     graph = graph_tokenizer(source)
     assert graph.tokenize(tf.constant(["", ">>deu<< a"])).to_list() == [

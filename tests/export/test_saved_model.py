@@ -13,6 +13,7 @@ import pytest
 import tensorflow as tf
 
 from support.rounding import assert_close
+from support.tensorflow_text import needs_tensorflow_text
 from support.terms import log_prob_terms
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.translator import Translator
@@ -89,6 +90,7 @@ def without_padding(ids: list[int]) -> list[int]:
     return ids
 
 
+@needs_tensorflow_text
 @pytest.mark.integration
 @pytest.mark.parametrize(("model", "problem", "changes", "needs_text"), CASES)
 def test_another_process_gives_what_the_decoder_gives(
@@ -332,6 +334,7 @@ def test_a_classifier_gives_the_labels_that_the_decoder_gives(make_run, tmp_path
     assert labels == {"neg", "pos"}
 
 
+@needs_tensorflow_text
 @pytest.mark.integration
 def test_a_language_model_continues_prompts_as_the_decoder_does(make_run, tmp_path):
     importlib.import_module("tensorflow_text")  # the operations of the text signature

@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from support.lines import LINES, ODD_LINES, TEXT
+from support.tensorflow_text import IS_INSTALLED, needs_tensorflow_text
 from t2t_lite.errors import DataError
 from t2t_lite.protocol_buffers import pack
 from t2t_lite.text import sentencepiece_encoder, text_files
@@ -73,6 +74,7 @@ class TestRoundTrip:
 
 
 class TestGraph:
+    @needs_tensorflow_text
     @pytest.mark.integration
     def test_equal_on_real_text(self, multi30k, tmp_path):
         for model_type in TYPES:
@@ -87,6 +89,7 @@ class TestGraph:
             assert [line.decode() for line in tokenizer.detokenize(in_graph).numpy()] == multi30k
             assert [encoder.decode(line) for line in ids] == multi30k
 
+    @needs_tensorflow_text
     @pytest.mark.integration
     @settings(deadline=None)
     @given(st.lists(LINES, min_size=1, max_size=20))
@@ -129,6 +132,8 @@ class TestTextWithFewSpaces:
             ids = encoder.encode_lines(lines)
             assert [encoder.decode(line) for line in ids] == lines
             assert encoder.pack_lines(lines) == [pack(line) for line in ids]
+            if not IS_INSTALLED:
+                continue
             tokenizer = encoder.graph_tokenizer()
             in_graph = tokenizer.tokenize([line.encode() for line in lines])
             assert in_graph.to_list() == ids
