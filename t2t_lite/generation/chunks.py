@@ -108,14 +108,14 @@ class ExampleEncoder:
     def _sources(self, chunk: Chunk) -> Sequence[str]:
         """Returns the inputs as models read them."""
         encoder = self.encoders.get("inputs")
-        return chunk.inputs if encoder is None else [*map(encoder.as_source, chunk.inputs)]
+        return chunk.inputs if encoder is None else encoder.as_sources(chunk.inputs)
 
     def _targets_as_sources(self, chunk: Chunk) -> Iterable[Mapping[str, bytes]]:
         """Returns how each target would be read as a source, if otherwise than it is written."""
         encoder = self.encoders.get("targets")
         if encoder is None or not encoder.reads_source_form or "inputs" not in self._sides:
             return itertools.repeat({}, len(chunk))
-        read = [encoder.as_source(target) for target in chunk.targets]
+        read = encoder.as_sources(chunk.targets)
         changed = [text for text, target in zip(read, chunk.targets, strict=True) if text != target]
         packed = dict(zip(changed, self._packed("targets", changed), strict=True))
         return [{TARGETS_AS_SOURCE: ids} if (ids := packed.get(text)) else {} for text in read]

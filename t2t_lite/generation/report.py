@@ -233,7 +233,7 @@ class TextStatistics:
             return [0] * len(lines)
         encoder, counts = self._encoders[side], self._ids[side]
         if side == "inputs":
-            lines = [*map(encoder.as_source, lines)]
+            lines = encoder.as_sources(lines)
         if encoded is None:
             encoded = [[*ids, EOS_ID] for ids in encoder.encode_lines(lines)]
         ids = np.fromiter(itertools.chain.from_iterable(encoded), np.int64)

@@ -7,6 +7,8 @@ follow, those of emoji, and variation selectors after characters that have varia
 
 import functools
 import itertools
+import re
+import string
 import unicodedata
 from collections.abc import Iterator
 
@@ -40,8 +42,14 @@ _UNUSED = (
         regex.V1,
     ),
 )
-# Of what is printable, alone may have to change.
-_IGNORABLE = regex.compile(r"\p{Default_Ignorable_Code_Point}")
+# Of what is printable and composed, these alone may have to change: ignorable characters, and the
+# blank pattern of Braille. In a list, `re` finds them faster than `regex` by their property.
+_IGNORABLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
+    "\U000e0100-\U000e01ef]"
+)
+# Where a text begins with one of these, nothing else has to be looked at to know that it has text.
+_SEEN_FIRST = frozenset(string.ascii_letters + string.digits + string.punctuation)
 # What may have to change before a text is composed.
 _SUSPECT = regex.compile(
     r"[[\s\p{Cc}\p{Default_Ignorable_Code_Point}\ufff9-\ufffb]--[\n ]]", regex.V1
@@ -60,7 +68,7 @@ _CLUSTER = regex.compile(r"\X")
 
 def has_text(text: str) -> bool:
     """Returns whether a text has a character that is neither white space nor invisible."""
-    return not _BLANK.fullmatch(text)
+    return text[:1] in _SEEN_FIRST or not _BLANK.fullmatch(text)
 
 
 def source_form(text: str, kept: str = "") -> str:
@@ -72,10 +80,10 @@ def source_form(text: str, kept: str = "") -> str:
         text: the text.
         kept: characters that stay, such as control characters that stand for something.
     """
+    if is_plain(text):
+        return text if text.strip() else ""
     if not has_text(text) and not any(map(text.__contains__, kept)):
         return ""
-    if _is_plain(text):
-        return text
     *_, form = _stages(text, kept)
     return form
 
@@ -107,8 +115,11 @@ def _stages(text: str, kept: str) -> Iterator[str]:
             return
 
 
-def _is_plain(text: str) -> bool:
-    """Whether a text surely is in its form: for most texts, this is found quickly."""
+def is_plain(text: str) -> bool:
+    """Whether a text, if it has more than spaces, surely is in its form, as all its parts are.
+
+    For most texts, this is found quickly.
+    """
     return text.isprintable() and (
         text.isascii() or (unicodedata.is_normalized("NFC", text) and not _IGNORABLE.search(text))
     )

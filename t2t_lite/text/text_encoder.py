@@ -13,11 +13,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from t2t_lite.errors import DataError, UsageError, did_you_mean, quoted
 from t2t_lite.protocol_buffers import pack
 from t2t_lite.text import text_files
-from t2t_lite.text.source_form import has_text, source_form
+from t2t_lite.text.source_form import has_text, is_plain, source_form
 
 PAD_ID = 0
 EOS_ID = 1
 RESERVED_TOKENS = ("<pad>", "<EOS>")  # by id
+
+# Of so many texts, each is looked at if any is not plain: in most corpora some are, here and there.
+_LOOKED_AT_TOGETHER = 16
 
 SPACE = "\u2581"  # what SentencePiece writes for a space in pieces
 
@@ -56,6 +59,16 @@ class TextEncoder(abc.ABC):
             kept: characters that stay: see `source_form`.
         """
         return source_form(text, kept).strip() if self.reads_source_form else text
+
+    def as_sources(self, texts: Sequence[str]) -> Sequence[str]:
+        """Returns what `as_source` returns for each text; faster, where most texts are plain."""
+        if not self.reads_source_form:
+            return texts
+        read: list[str] = []
+        for start in range(0, len(texts), _LOOKED_AT_TOGETHER):
+            some = texts[start : start + _LOOKED_AT_TOGETHER]
+            read += map(str.strip if is_plain(" ".join(some)) else self.as_source, some)
+        return read
 
     @property
     @abc.abstractmethod

@@ -1,13 +1,16 @@
 """Texts that look equal have one form, and what changes their look stays."""
 
+import sys
 import time
 import unicodedata
 
 import pytest
+import regex
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from t2t_lite.text.source_form import has_text, places, source_form
+from t2t_lite.text.source_form import has_text, is_plain, places, source_form
+from t2t_lite.text.text_encoder import ByteTextEncoder, TabEncoder
 
 ANY = st.text(st.characters(exclude_categories=["Cs"]))
 # What is composed, reordered, dropped or kept by what stands beside it.
@@ -122,6 +125,21 @@ def test_places_grow_from_the_start_to_the_end(text, data):
 def test_characters_that_stand_for_something_are_kept():
     assert source_form("e\u0301\x10 \x11", kept="\x10") == "é\x10 "
     assert source_form("\x10", kept="\x10") == "\x10"
+
+
+def test_no_plain_text_has_what_nobody_sees():
+    unseen = regex.compile(r"[\p{Default_Ignorable_Code_Point}\u2800]")
+    found = [c for c in map(chr, range(sys.maxunicode + 1)) if unseen.match(c) and is_plain(c)]
+    assert found == []
+
+
+@given(st.lists(st.one_of(ODD, st.sampled_from(["a b", " é ", "", " ", "\u2800"])), max_size=40))
+def test_many_texts_are_read_as_each_alone(texts):
+    encoder = ByteTextEncoder()
+    assert encoder.as_sources(texts) == texts
+    encoder.reads_source_form = True
+    for one in (encoder, TabEncoder(encoder, "$")):
+        assert one.as_sources(texts) == [*map(one.as_source, texts)]
 
 
 def test_time_grows_as_the_text_does():
