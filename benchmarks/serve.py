@@ -89,14 +89,13 @@ def serve_ctranslate2(quantization: str, work: Work, port: int) -> None:
     from t2t_lite.serving.config import ServerConfig
     from t2t_lite.serving.prometheus import ServerMetrics
     from t2t_lite.serving.requests import TranslationRequest
-    from t2t_lite.serving.worker import Answerer, Worker
+    from t2t_lite.serving.worker import Answerer, Answers, Worker
 
     def load() -> Answerer:
         peer = contenders.CTranslate2(work, quantization)
 
-        def answer(
-            requests: Sequence[TranslationRequest], between: Callable[[], None]
-        ) -> list[bytes]:
+        def answer(requests: Sequence[TranslationRequest]) -> Answers:
+            yield from ()  # no pause
             lines = [text for request in requests for text in request.texts]
             found = iter(peer.translate(lines))
             return [

@@ -5,7 +5,7 @@ import json
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
 from starlette.exceptions import HTTPException
 
@@ -22,6 +22,7 @@ from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.prometheus import ServerMetrics
 from t2t_lite.serving.request_limits import RequestLimits
 from t2t_lite.serving.requests import SLICE_CHARACTERS, TranslationRequest, size_of
+from t2t_lite.serving.worker import Answers
 from t2t_lite.text.text_encoder import EOS_ID
 
 log = logging.getLogger(__name__)
@@ -64,16 +65,13 @@ class RequestTranslator:
         decoder.decode([Source("", [EOS_ID])])  # the first client should not wait for compilation
         return cls(decoder, metrics, limits)
 
-    def __call__(
-        self,
-        requests: Sequence[TranslationRequest],
-        between: Callable[[], None] = lambda: None,
-    ) -> list[bytes | HTTPException]:
+    def __call__(self, requests: Sequence[TranslationRequest]) -> Answers:
         """Translates all texts, together where they need the same search.
+
+        Pauses between slices of texts; meanwhile it may be called for other requests.
 
         Args:
             requests: the requests.
-            between: called between slices of texts; may translate other requests.
 
         Raises:
             TimeoutError: the requests have timed out.
@@ -90,7 +88,7 @@ class RequestTranslator:
                 groups[request.n_best > 1, request.attention][number] = sources
         for (is_n_best, attention), group in groups.items():
             decoder = self._decoder(is_n_best, attention)
-            found = self._decode_group(decoder, group, end, between)
+            found = yield from self._decode_group(decoder, group, end)
             for number, sources in group.items():
                 hypotheses = found[number]
                 if isinstance(hypotheses, HTTPException):
@@ -106,21 +104,22 @@ class RequestTranslator:
         decoder: Decoder,
         group: Mapping[int, Sequence[Source]],
         end: float,
-        between: Callable[[], None],
-    ) -> dict[int, list[list[Hypothesis]] | HTTPException]:
+    ) -> Generator[None, None, dict[int, list[list[Hypothesis]] | HTTPException]]:
         """Decodes the texts of some requests together; requests that fail get an error."""
         try:
             slices = _slices(itertools.chain(*group.values()))
             decoded = [self._decode(decoder, next(slices, []), end)]
             for sources in slices:
-                between()
+                yield
                 decoded.append(self._decode(decoder, sources, end))
             found = itertools.chain(*decoded)
         except UserError as error:
             if len(group) == 1:
                 return dict.fromkeys(group, _failure(error))
-            alone = [self._decode_group(decoder, {n: s}, end, between) for n, s in group.items()]
-            return {number: answer for one in alone for number, answer in one.items()}
+            alone: dict[int, list[list[Hypothesis]] | HTTPException] = {}
+            for number, own in group.items():
+                alone |= yield from self._decode_group(decoder, {number: own}, end)
+            return alone
         return {number: list(itertools.islice(found, len(s))) for number, s in group.items()}
 
     def _sources(self, request: TranslationRequest) -> list[Source]:

@@ -6,7 +6,8 @@ import functools
 import logging
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future
 
 from starlette.exceptions import HTTPException
@@ -16,10 +17,12 @@ from t2t_lite.serving.requests import SLICE_CHARACTERS, TranslationRequest, size
 log = logging.getLogger(__name__)
 
 # Answers requests together, in order; a request that cannot be answered gets an error. Raises
-# TimeoutError if the requests have timed out. Calls the function between the slices of a large one.
-Answerer = Callable[
-    [Sequence[TranslationRequest], Callable[[], None]], Sequence[bytes | HTTPException]
-]
+# TimeoutError if the requests have timed out. Pauses between the slices of a large one.
+Answers = Generator[None, None, Sequence[bytes | HTTPException]]
+Answerer = Callable[[Sequence[TranslationRequest]], Answers]
+
+# So many large requests are answered in turns. With more, each might take too long.
+_MOST_IN_TURNS = 4
 
 
 @dataclasses.dataclass(eq=False)
@@ -31,13 +34,17 @@ class _Job:
     def size(self) -> int:
         return sum(map(size_of, self.request.texts))
 
+    @property
+    def is_large(self) -> bool:
+        return self.size > SLICE_CHARACTERS
+
 
 class Worker:
     """Answers requests in one thread.
 
-    When a batch is done, the next one takes the request that has waited longest, and the shortest
-    of the others as long as they fit: no request waits for others to come. A larger request is
-    answered alone, in slices, between which the shortest that wait are answered.
+    A batch takes the request that has waited longest, and the shortest of the others as long as
+    they fit: no request waits for others to come. A larger request is answered alone, in slices.
+    After each slice comes a batch of those that wait, and then a slice of the next large request.
 
     Args:
         load: returns the answerer; called in the thread.
@@ -49,6 +56,7 @@ class Worker:
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._queue_size = queue_size
         self._held: list[_Job] = []  # what was taken from the queue, in order, and waits
+        self._in_turns: deque[Iterator[None]] = deque()  # large requests that have begun
         self._is_closed = False
         self._thread = threading.Thread(target=self._run, name="translator")
         self._on_failure: Callable[[], None] = lambda: None
@@ -101,44 +109,47 @@ class Worker:
             self._on_failure()
             return
         self.is_ready = True
-        while batch := self._next_batch():
-            self._answer(answerer, batch)
+        while self._has_work():
+            self._begin_large(answerer)
+            for _ in _answered(answerer, self._next_batch()):
+                pass
+            self._continue_large()
 
-    def _answer(self, answerer: Answerer, batch: Sequence[_Job]) -> None:
-        wanted = [job for job in batch if job.answer.set_running_or_notify_cancel()]
-        if wanted:
-            _answer(answerer, wanted, lambda: self._answer_short(answerer))
+    def _has_work(self) -> bool:
+        """Waits for a request, unless there is one; returns whether there is, not if closed."""
+        if not (self._held or self._in_turns or self._is_closed):
+            self._hold(self._queue.get())
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._hold(self._queue.get_nowait())
+        return bool(self._held or self._in_turns)
 
-    def _answer_short(self, answerer: Answerer) -> None:
-        """Answers a batch of those that wait, the shortest first, without a large one."""
-        self._hold_all()
-        self._answer(answerer, self._taken([]))
+    def _begin_large(self, answerer: Answerer) -> None:
+        """Lets the large requests that have waited longest take turns, as many as may."""
+        for job in [job for job in self._held if job.is_large]:
+            if len(self._in_turns) < _MOST_IN_TURNS:
+                self._held.remove(job)
+                self._in_turns.append(_answered(answerer, [job]))
+
+    def _continue_large(self) -> None:
+        """Answers a slice of the large request whose turn it is."""
+        if self._in_turns:
+            answering = self._in_turns.popleft()
+            with contextlib.suppress(StopIteration):
+                next(answering)
+                self._in_turns.append(answering)
 
     def _next_batch(self) -> list[_Job]:
-        """Waits for a request, and takes others with it; returns an empty list when closed."""
-        if not (self._held or self._is_closed):
-            self._hold(self._queue.get())
-        self._hold_all()
-        if not self._held:
-            return []
-        oldest = self._held.pop(0)
-        return self._taken([oldest])
-
-    def _taken(self, batch: list[_Job]) -> list[_Job]:
-        """Returns a batch with the shortest of the requests that wait, as long as they fit."""
-        size = sum(job.size for job in batch)
-        for job in sorted(self._held, key=lambda job: job.size):
+        """Returns what has waited longest and the shortest of the others, none of them large."""
+        waiting = [job for job in self._held if not job.is_large]
+        size, batch = 0, []
+        for job in [*waiting[:1], *sorted(waiting[1:], key=lambda job: job.size)]:
             size += job.size
             if size > SLICE_CHARACTERS:
                 break
             batch.append(job)
             self._held.remove(job)
         return batch
-
-    def _hold_all(self) -> None:
-        with contextlib.suppress(queue.Empty):
-            while True:
-                self._hold(self._queue.get_nowait())
 
     def _hold(self, job: _Job | None) -> None:
         if job is None:
@@ -147,10 +158,14 @@ class Worker:
             self._held.append(job)
 
 
-def _answer(answerer: Answerer, jobs: Sequence[_Job], between: Callable[[], None]) -> None:
+def _answered(answerer: Answerer, batch: Sequence[_Job]) -> Iterator[None]:
+    """Answers those of a batch whose clients still wait; pauses where the answerer does."""
+    jobs = [job for job in batch if job.answer.set_running_or_notify_cancel()]
+    if not jobs:
+        return
     answers: Sequence[bytes | HTTPException]
     try:
-        answers = answerer([job.request for job in jobs], between)
+        answers = yield from answerer([job.request for job in jobs])
     except TimeoutError:
         log.warning("gave up on %d requests that timed out", len(jobs))
         answers = [HTTPException(504, "no answer in time")] * len(jobs)

@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from support.servers import serve
+from support.servers import serve, without_pause
 from t2t_lite.text.languages import Choice
 
 HOSTILE = ["", " ", "\x00", "a\nb\r\tc", "日本語 😀", "\ufffe\U0010ffff", "<script>", "x" * 10_000]
@@ -125,7 +125,8 @@ def test_a_request_that_takes_too_long_is_504_and_its_turn_is_passed_over(gate):
 
 
 def test_a_defect_is_500_and_the_server_continues():
-    def fail_once(requests, between):
+    @without_pause
+    def fail_once(requests):
         if requests[0].texts == ["bad"]:
             raise ValueError("a defect")
         return [b"{}"] * len(requests)
@@ -136,7 +137,8 @@ def test_a_defect_is_500_and_the_server_continues():
         assert server.translate(text="good") == (200, {})
 
 
-def slow_echo(requests, between):
+@without_pause
+def slow_echo(requests):
     time.sleep(0.05)
     return [json.dumps({"texts": request.texts}).encode() for request in requests]
 

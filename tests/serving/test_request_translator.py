@@ -14,7 +14,7 @@ import pytest
 
 from support.imported_runs import imported_run
 from support.rounding import assert_close, relative_bound
-from support.servers import Client, serve
+from support.servers import Client, answers_of, serve
 from support.terms import log_prob_terms
 from t2t_lite.alignment.shortlist import Shortlist
 from t2t_lite.data.problem import Output
@@ -93,7 +93,10 @@ def test_with_a_short_list_no_output_depends_on_other_clients(tmp_path, engine):
     requests = [TranslationRequest([text], 2, False, True) for text in texts]
     alone, together = (
         [[h["text"] for h in json.loads(answer)["hypotheses"]] for answer in answers]
-        for answers in ([translator([request])[0] for request in requests], translator(requests))
+        for answers in (
+            [answers_of(translator, [request])[0] for request in requests],
+            answers_of(translator, requests),
+        )
     )
     assert together == alone
     assert len({*map(str, alone)}) > 2
@@ -118,7 +121,7 @@ def test_a_text_of_different_pieces_counts_once(decoder, monkeypatch):
     found = [Hypothesis(Output(text), [], -n) for n, text in enumerate("aba")]
     monkeypatch.setattr(decoder, "decode", lambda sources, *_: [found for _ in sources])
     translator = RequestTranslator(decoder, ServerMetrics(), ServerConfig())
-    (answer,) = translator([TranslationRequest(["x"], 3, False, True)])
+    (answer,) = answers_of(translator, [TranslationRequest(["x"], 3, False, True)])
     assert json.loads(answer)["hypotheses"] == [
         {"text": "a", "score": 0},
         {"text": "b", "score": -1},
@@ -136,12 +139,12 @@ def test_each_kind_of_request_has_its_own_search(decoder, monkeypatch):
     monkeypatch.setattr(decoder, "variant", variant)
     translator = RequestTranslator(decoder, ServerMetrics(), ServerConfig())
     for n_best, attention in ((1, False), (2, False), (2, True), (1, True), (3, False)):
-        translator([TranslationRequest(["a"], n_best, attention, True)])
+        answers_of(translator, [TranslationRequest(["a"], n_best, attention, True)])
     assert made == [(True, False), (True, True), (False, True)]
 
 
 def test_a_large_request_is_decoded_in_slices(decoder, monkeypatch):
-    """Others have their turn between them, and numbers go on."""
+    """It pauses between them, and numbers go on."""
     sizes, events = [], []
 
     def decode(sources, *_):
@@ -153,7 +156,7 @@ def test_a_large_request_is_decoded_in_slices(decoder, monkeypatch):
     translate = RequestTranslator(decoder, ServerMetrics(), ServerConfig(max_subwords=10**6))
     texts = [letter * 7000 for letter in "abcde"]
     request = TranslationRequest(texts, 1, False, False)
-    [answer] = translate([request], lambda: events.append("others"))
+    [answer] = answers_of(translate, [request], lambda: events.append("others"))
     assert best(json.loads(answer)["translations"]) == [*"abcde"]
     assert max(sizes) <= 16_384
     assert events == [[1, 2], "others", [3, 4], "others", [5]]
@@ -165,7 +168,7 @@ def test_subwords_are_counted_of_the_best_outputs_alone(decoder, monkeypatch):
     monkeypatch.setattr(decoder, "variant", lambda *_: searching)
     metrics = ServerMetrics()
     translate = RequestTranslator(decoder, metrics, ServerConfig())
-    [answer] = translate([TranslationRequest(["a cat", ""], 2, False, False)])
+    [answer] = answers_of(translate, [TranslationRequest(["a cat", ""], 2, False, False)])
     assert [len(line["hypotheses"]) for line in json.loads(answer)["translations"]] == [2, 0]
     lines = metrics.text().decode().splitlines()
     assert "t2t_batch_texts_sum 2.0" in lines

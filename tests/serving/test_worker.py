@@ -1,10 +1,15 @@
-"""The queue counts each request that waits, also one that is held for the next batch."""
+"""The queue counts each request that waits; large requests take turns, short ones between them."""
 
+import contextlib
 import threading
 import time
 
+import pytest
+from starlette.exceptions import HTTPException
+
+from support.servers import without_pause
 from t2t_lite.serving.requests import TranslationRequest
-from t2t_lite.serving.worker import Worker
+from t2t_lite.serving.worker import Answers, Worker
 
 
 def test_a_request_that_did_not_fit_into_the_batch_still_waits():
@@ -12,7 +17,8 @@ def test_a_request_that_did_not_fit_into_the_batch_still_waits():
     batches = iter(turns)
     begun = threading.Semaphore(0)
 
-    def answer(requests: list[TranslationRequest], between) -> list[bytes]:
+    @without_pause
+    def answer(requests):
         begun.release()
         assert next(batches).wait(30)
         return [b"" for _ in requests]
@@ -40,33 +46,88 @@ def test_a_request_that_did_not_fit_into_the_batch_still_waits():
     assert [future.result(30) for future in answers] == [b""] * 3
 
 
-def test_between_slices_of_a_large_request_short_ones_have_their_turn():
-    begun, sent = threading.Event(), threading.Event()
-    done = []
-
-    def answer(requests: list[TranslationRequest], between) -> list[bytes]:
-        if len(requests[0].texts) > 1:
-            begun.set()
-            assert sent.wait(30)
-            for part in range(3):
-                done.append(part)
-                between()
-        done.extend(request.texts[0] for request in requests)
-        return [b"" for _ in requests]
-
-    worker = Worker(lambda: answer, queue_size=9)
+@contextlib.contextmanager
+def closing(answerer, queue_size=9):
+    """A worker that is ready; at the end of the block, all is answered."""
+    worker = Worker(lambda: answerer, queue_size)
     worker.start(lambda: None)
     try:
         while not worker.is_ready:
             time.sleep(0.01)
-        large = TranslationRequest(["x" * 9000] * 3, 1, False, False)
-        answers = [worker.submit(large)]
-        assert begun.wait(30)
-        answers += [worker.submit(large._replace(texts=["y" * 9000] * 3))]
-        for text in ("m" * 16_000, "a cat", "a dog"):
-            answers.append(worker.submit(large._replace(texts=[text], is_single=True)))
-        sent.set()
+        yield worker
     finally:
         worker.close()
-    assert [future.result(30) for future in answers] == [b""] * 5
-    assert [one if isinstance(one, int) else one[:5] for one in done[:3]] == [0, "a cat", "a dog"]
+
+
+class InSlices:
+    """Pauses between the texts of a request, which are its slices, and notes each of them."""
+
+    def __init__(self) -> None:
+        self.begun, self.sent = threading.Event(), threading.Event()
+        self.done: list[str] = []
+
+    def __call__(self, requests: list[TranslationRequest]) -> Answers:
+        self.begun.set()
+        assert self.sent.wait(30)
+        if len(requests) == 1:
+            for number, text in enumerate(requests[0].texts):
+                if number:
+                    yield
+                self.done.append(text[:5])
+        else:
+            self.done.append(" and ".join(request.texts[0][:5] for request in requests))
+        return [request.texts[0][:1].encode() for request in requests]
+
+
+def large(letter: str) -> TranslationRequest:
+    return TranslationRequest(
+        [f"{letter}{part}".ljust(9000, "x") for part in range(3)], 1, False, False
+    )
+
+
+def test_after_each_slice_of_large_requests_short_ones_have_their_turn():
+    answerer = InSlices()
+    with closing(answerer) as worker:
+        answers = [worker.submit(large("a"))]
+        assert answerer.begun.wait(30)
+        answers += [worker.submit(large("b"))]
+        for text in ("m" * 16_384, "a cat", "a dog"):
+            answers.append(worker.submit(TranslationRequest([text], 1, False, True)))
+        answerer.sent.set()
+    assert [future.result(30) for future in answers] == [b"a", b"b", b"m", b"a", b"a"]
+    in_turns = ["a0xxx", "mmmmm", "a1xxx", "a cat and a dog", "b0xxx", "a2xxx", "b1xxx", "b2xxx"]
+    assert answerer.done == in_turns
+
+
+def test_a_few_large_requests_take_turns_the_oldest_first():
+    answerer = InSlices()
+    with closing(answerer) as worker:
+        answers = [worker.submit(large("a"))]
+        assert answerer.begun.wait(30)
+        answers += [worker.submit(large(letter)) for letter in "bcdefg"]
+        assert answers[-1].cancel()
+        answerer.sent.set()
+    assert [future.result(30) for future in answers[:-1]] == [
+        letter.encode() for letter in "abcdef"
+    ]
+    # The first one began alone; four take turns at a time.
+    assert "".join(text[0] for text in answerer.done) == "aabcdabcdebcdefeff"
+
+
+def test_a_large_request_that_fails_leaves_the_others_their_turns():
+    answerer = InSlices()
+
+    def fail_in_the_second_slice(requests):
+        answers = answerer(requests)
+        if requests[0].texts[0].startswith("a"):
+            yield next(answers)
+            raise TimeoutError
+        return (yield from answers)
+
+    answerer.sent.set()
+    with closing(fail_in_the_second_slice) as worker:
+        answers = [worker.submit(large("a")), worker.submit(large("b"))]
+    with pytest.raises(HTTPException) as error:
+        answers[0].result(30)
+    assert error.value.status_code == 504
+    assert answers[1].result(30) == b"b"

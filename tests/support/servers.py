@@ -5,14 +5,15 @@ import http.client
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.prometheus import ServerMetrics
+from t2t_lite.serving.request_translator import RequestTranslator
 from t2t_lite.serving.requests import TranslationRequest
 from t2t_lite.serving.server import listen, make_server
-from t2t_lite.serving.worker import Answerer, Worker
+from t2t_lite.serving.worker import Answerer, Answers, Worker
 from t2t_lite.text.languages import NO_CHOICE, Choice
 
 BEAMS = 3
@@ -63,22 +64,45 @@ class Gate:
         self.opened = threading.Event()
         self.batches: list[list[str]] = []
 
-    def __call__(
-        self, requests: list[TranslationRequest], between: Callable[[], None] = lambda: None
-    ) -> list[bytes]:
+    def __call__(self, requests: list[TranslationRequest]) -> Answers:
         """Answers once the gate is open."""
         self.batches.append([request.texts[0] for request in requests])
         assert self.opened.wait(30)
-        return echo(requests)
+        return (yield from echo(requests))
 
     def wait_for_batch(self) -> None:
         """Waits until there is something to answer."""
         _wait(lambda: self.batches)
 
 
-def echo(
-    requests: list[TranslationRequest], between: Callable[[], None] = lambda: None
-) -> list[bytes]:
+def without_pause(answer: Callable[[list[TranslationRequest]], Any]) -> Answerer:
+    """Returns an answerer that does all at once."""
+
+    def answers(requests: Sequence[TranslationRequest]) -> Answers:
+        yield from ()
+        return answer([*requests])
+
+    return answers
+
+
+def answers_of(
+    translator: RequestTranslator,
+    requests: list[TranslationRequest],
+    pause: Callable[[], object] = lambda: None,
+) -> list[Any]:
+    """Returns the answers to requests, and calls a function at each pause."""
+    found = []
+
+    def ended() -> Iterator[None]:
+        found.extend((yield from translator(requests)))
+
+    for _ in ended():
+        pause()
+    return found
+
+
+@without_pause
+def echo(requests: list[TranslationRequest]) -> list[bytes]:
     """Answers every request with its own texts."""
     return [json.dumps({"texts": request.texts}).encode() for request in requests]
 
