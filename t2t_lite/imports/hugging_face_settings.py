@@ -1,5 +1,6 @@
 """Reads the settings of Hugging Face's MarianMT, M2M100 and NLLB-200."""
 
+import logging
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,6 +12,8 @@ from t2t_lite.imports.hugging_face_keys import CONFIG as CONFIG_KEYS
 from t2t_lite.imports.hugging_face_keys import GENERATION
 from t2t_lite.json_files import Fields, is_number
 from t2t_lite.search.decode_hparams import LONGEST, DecodeHParams
+
+log = logging.getLogger(__name__)
 
 MARIAN, _M2M = "marian", "m2m_100"
 CONFIG, _GENERATION = "config.json", "generation_config.json"
@@ -25,6 +28,18 @@ _ACTIVATIONS = {
     "quick_gelu": "gelu_sigmoid",
     "silu": "swish",
     "swish": "swish",
+}
+# What transformers takes where config.json lacks it.
+_USUAL = {
+    "d_model": 1024,
+    "max_position_embeddings": 1024,
+    **{f"{side}_layers": 12 for side in ("encoder", "decoder")},
+    **{f"{side}_ffn_dim": 4096 for side in ("encoder", "decoder")},
+    **{f"{side}_attention_heads": 16 for side in ("encoder", "decoder")},
+}
+_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
+    MARIAN: {**_USUAL, "activation_function": "gelu"},
+    _M2M: {**_USUAL, "activation_function": "relu"},
 }
 _SIZES = ("d_model", "encoder_layers", "decoder_layers", "vocab_size", "max_position_embeddings")
 # Sizes that encoder and decoder must share here.
@@ -41,7 +56,8 @@ _SEARCH = {
     "no_repeat_ngram_size": 0,
 }
 _MOST_ENDS = 100  # ids that may end an output
-_IDS = ("decoder_start_token_id", "eos_token_id")  # of generations, if these lack them
+_END = "eos_token_id"
+_IDS = ("decoder_start_token_id", _END)  # of config.json, if generations lack them
 _STOPPING = {"True": "true", "never": "never"}  # by `early_stopping`
 _SWITCHES = ("scale_embedding", "tie_word_embeddings", "share_encoder_decoder_embeddings")
 
@@ -55,7 +71,8 @@ def read_settings(folder: pathlib.Path) -> tuple[Fields, dict[str, Any]]:
     path = folder / CONFIG
     if not path.is_file():
         raise UserError(f"{path} is missing: correct --model_dir, or download it")
-    config = Fields(path, safe_files.read_json(path))
+    read = Fields(path, safe_files.read_json(path))
+    config = Fields(path, {**_DEFAULTS.get(str(read["model_type"]), {}), **read})
     _check_config(folder, config)
     own = folder / _GENERATION
     others = {name: value for name, value in config.items() if not GENERATION.covers(name)}
@@ -66,8 +83,24 @@ def read_settings(folder: pathlib.Path) -> tuple[Fields, dict[str, Any]]:
         return config, generation
     generation = safe_files.read_json(own)
     GENERATION.require(str(own), generation)
-    ids = {name: config[name] for name in _IDS if name in config}
-    return config, {**ids, **generation}
+    return config, {**generation, **_ids_of_config(own, config, generation)}
+
+
+def _ids_of_config(
+    path: pathlib.Path, config: Fields, generation: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Returns the ids that the settings of generations in a file lack, if the config has them."""
+    ids = {name: config.get(name) for name in _IDS if generation.get(name) is None}
+    if ids.get(_END) is not None:
+        log.warning(
+            "%s has no %s: outputs end with that of %s, %s; in transformers they would go on until "
+            "max_length",
+            path,
+            _END,
+            CONFIG,
+            quoted(ids[_END]),
+        )
+    return ids
 
 
 def _check_config(folder: pathlib.Path, config: Fields) -> None:

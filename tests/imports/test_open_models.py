@@ -226,11 +226,40 @@ def test_what_generations_lack_here_is_refused(tmp_path, changes, message: str):
 def test_settings_of_generations_without_effect(tmp_path, changes, caplog):
     folder = hugging_face_folder(tmp_path / "model")
     expected = DecodeHParams().override(hugging_face.read(folder).decode_hparams)
-    (folder / "generation_config.json").write_text(json.dumps(changes))
+    (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": 0} | changes))
     found = DecodeHParams().override(hugging_face.read(folder).decode_hparams)
     assert found.copy(end_at_limit=False) == expected
     assert found.end_at_limit == (changes.get("forced_eos_token_id") == 0)
     assert not caplog.records
+
+
+@pytest.mark.parametrize("settings", [{}, {"eos_token_id": None}, {"decoder_start_token_id": 39}])
+def test_generations_that_do_not_say_with_what_they_end(tmp_path, settings, caplog):
+    folder = hugging_face_folder(tmp_path / "model")
+    expected = hugging_face.read(folder)
+    (folder / "generation_config.json").write_text(json.dumps(settings))
+    found = hugging_face.read(folder)
+    assert (found.hparams, found.decode_hparams) == (expected.hparams, expected.decode_hparams)
+    assert (
+        "generation_config.json has no eos_token_id: outputs end with that of config.json, 0; in "
+        "transformers they would go on until max_length"
+    ) in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("family", "activation"), [({}, "gelu"), ({"model_type": "m2m_100"}, "relu")]
+)
+def test_what_a_config_lacks_is_as_in_transformers(tmp_path, family, activation: str):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    config = {"model_type": "marian", "vocab_size": 40, **family}
+    (folder / "config.json").write_text(json.dumps(config))
+    read, _ = hugging_face_settings.read_settings(folder)
+    found = hugging_face_settings.find_hparams(folder, read)
+    assert found.ffn_activation == activation
+    assert (found.hidden_size, found.filter_size, found.num_heads) == (1024, 4096, 16)
+    assert (found.num_encoder_layers, found.num_decoder_layers) == (12, 12)
+    assert found.max_length == 1024
 
 
 @pytest.mark.parametrize(
