@@ -159,7 +159,8 @@ class PieceJoiner:
     ) -> None:
         self.known = known
         self._sizes = sizes
-        self._source_of = [index for index, size in enumerate(sizes) for _ in range(sum(size))]
+        self._pieces = [*map(sum, sizes)]  # of each source
+        self._source_of = [index for index, count in enumerate(self._pieces) for _ in range(count)]
         self._waiting: dict[int, dict[int, list[Hypothesis]]] = defaultdict(dict)
         for pieces in known.values():
             for piece, hypotheses in pieces.items():
@@ -172,7 +173,7 @@ class PieceJoiner:
             source = self._source_of[piece]
             pieces = self._waiting[source]
             pieces[piece] = hypotheses
-            if len(pieces) == sum(self._sizes[source]):
+            if len(pieces) == self._pieces[source]:
                 ordered = iter([pieces[i] for i in sorted(pieces)])
                 lines = [list(itertools.islice(ordered, size)) for size in self._sizes[source]]
                 done[source] = _join_lines([_join_pieces(line) for line in lines])

@@ -5,7 +5,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from t2t_lite.decoding.long_lines import join, split
+from support.growth import assert_grows_gently
+from t2t_lite.data.problem import Output
+from t2t_lite.decoding.hypotheses import Hypothesis
+from t2t_lite.decoding.long_lines import PieceJoiner, join, split
 
 
 def words(limit):
@@ -149,3 +152,14 @@ def test_the_only_sentence_end_far_from_the_middle():
 )
 def test_outputs_are_joined_as_their_language_writes(outputs, joined):
     assert join(outputs) == joined
+
+
+def test_the_pieces_of_many_lines_are_joined_in_time_that_grows_as_they_do():
+    def join_lines(count):
+        joiner = PieceJoiner([[1] * count], {})
+        hypotheses = [Hypothesis(Output("a"), [5, 1], -1.0)]
+        results = [joiner.add(n, {n: hypotheses}) for n in range(count)]
+        (joined,) = results[-1].sources[0]
+        assert joined.output.text == "\n".join("a" * count)
+
+    assert_grows_gently(lambda size: size, join_lines, 1000)
