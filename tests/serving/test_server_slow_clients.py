@@ -180,6 +180,25 @@ def test_a_large_body_does_not_hold_the_others():
         assert longest < 5, "seconds; parsing all of it in between would take many more"
 
 
+def test_a_body_in_tiny_chunks_is_read_a_little_at_a_time(server, monkeypatch):
+    read = []
+    received = Protocol.data_received
+
+    def note(self, data):
+        read.append(len(data))
+        received(self, data)
+
+    monkeypatch.setattr(Protocol, "data_received", note)
+    body = b'{"text": "a"' + b" " * 50_000 + b"}"
+    with connect(server) as connection:
+        connection.settimeout(30)
+        connection.sendall(HEAD % (b"POST", b"/translate") + b"Transfer-Encoding: chunked\r\n\r\n")
+        connection.sendall(b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n")
+        assert connection.recv(1000).startswith(b"HTTP/1.1 200")
+    assert sum(read) > 300_000
+    assert max(read) <= 1 << 14
+
+
 def stuck_clients(server, stack: contextlib.ExitStack) -> None:
     """Opens connections of every kind that delays a shutdown."""
     for sent in (
