@@ -19,6 +19,21 @@ from t2t_lite.text.text_files import iterate_lines
 from t2t_lite.text.trees import Tree
 
 
+def require_trees(path: pathlib.Path, split: str, form: str = "") -> pathlib.Path:
+    """Returns the file of a user's trees, which may be compressed.
+
+    Args:
+        path: its path.
+        split: the split whose trees it has.
+        form: what its form is, for the error.
+
+    Raises:
+        UserError: it is missing.
+    """
+    remedy = ": move some of those for training there" if split == DatasetSplit.EVAL else ""
+    return corpora.require_file(path, f"it should contain bracketed trees{form}{remedy}")
+
+
 class ParsingProblem(Text2TextProblem):
     """Base class of parsing; words and symbols are separated by single spaces.
 
@@ -152,7 +167,7 @@ class WsjParsing(ParsingProblem):
 
     def _file(self, tmp_dir: str, dataset_split: str) -> pathlib.Path:
         path = pathlib.Path(tmp_dir) / self.FILES[dataset_split]
-        return corpora.require_file(path, "it should contain bracketed trees, one per line")
+        return require_trees(path, dataset_split, ", one per line")
 
 
 class TreebankProblem(ParsingProblem):
@@ -203,7 +218,7 @@ class TreebankProblem(ParsingProblem):
         if not (symbols_path.is_file() and lexicon_path.is_file()):
             symbols: set[str] = set()
             tag_counts = TagCounts()
-            for entry in self.dataset_splits:
+            for entry in self.splits_to_generate(tmp_dir):
                 for tree in self.trees(tmp_dir, entry["split"]):
                     symbols.update(trees.linearize(tree)[1])
                     if entry["split"] == DatasetSplit.TRAIN:

@@ -13,7 +13,7 @@ from t2t_lite.corpora import corpora
 from t2t_lite.corpora.archives import iterate_members
 from t2t_lite.data.problem import DatasetSplit, three_splits
 from t2t_lite.errors import UserError
-from t2t_lite.problems.parsing import TreebankProblem
+from t2t_lite.problems.parsing import TreebankProblem, require_trees
 from t2t_lite.text import trees
 from t2t_lite.text.text_files import iterate_lines
 from t2t_lite.text.trees import Tree
@@ -168,23 +168,31 @@ class ParsingWsjSemi32k(ParsingWsj16k):
 class ParsingTmpdir16k(TreebankProblem):
     """Your own treebank, without any code, processed like the Penn Treebank in `ParsingWsj16k`.
 
-    Put `train.trees`, `eval.trees` and `test.trees` into `--tmp_dir`, plain, `.gz` or `.bz2`: one
-    tree per line, or trees over several lines as in the LDC's `.mrg` files, which `cat` can join. A
-    small treebank yields fewer than 16K subwords.
+    Put `train.trees`, `eval.trees` and, if you like, `test.trees` into `--tmp_dir`, plain, `.gz` or
+    `.bz2`: one tree per line, or trees over several lines as in the LDC's `.mrg` files, which `cat`
+    can join. A small treebank yields fewer than 16K subwords.
     """
 
     dataset_splits = three_splits(10)  # training, development and test
     approx_vocab_size = 2**14  # the paper's 16K
 
+    def splits_to_generate(self, tmp_dir: str) -> Sequence[dict[str, Any]]:
+        """Returns all splits, except a test split without a file."""
+        has_test = self.source_files(tmp_dir, DatasetSplit.TEST)
+        splits = self.dataset_splits
+        return [entry for entry in splits if has_test or entry["split"] != DatasetSplit.TEST]
+
     def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
         """Returns the one file, if it exists."""
         return corpora.existing_files([_tmpdir_file(tmp_dir, dataset_split)])
 
+    def fetch_sources(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
+        """Returns the one file, which must exist before data is generated."""
+        return [require_trees(_tmpdir_file(tmp_dir, dataset_split), dataset_split)]
+
     def trees(self, tmp_dir: str, dataset_split: str) -> Iterator[Tree]:
         """Yields the normalised trees of a file."""
-        path = corpora.require_file(
-            _tmpdir_file(tmp_dir, dataset_split), "it should contain bracketed trees"
-        )
+        (path,) = self.fetch_sources(tmp_dir, dataset_split)
         lines = iterate_lines(path, self.bad_input)
         return trees.trees_of_lines(lines, str(path), self.bad_input, self.learned)
 

@@ -177,6 +177,21 @@ def test_your_own_treebank_is_taken_as_the_journal_is(tmp_path):
         samples("parsing_tmpdir_16k", tmp_path, "test")
 
 
+@pytest.mark.parametrize(
+    ("name", "stem"), [("parsing_tmpdir_16k", ""), ("wsj_parsing", "wsj")], ids=["tmpdir", "wsj"]
+)
+def test_trees_to_evaluate_are_needed_and_those_to_test_are_not(tmp_path, name, stem):
+    problem, data = registry.problem(name), tmp_path / "data"
+    (tmp_path / (f"{stem}Train.trees" if stem else "train.trees")).write_text(f"{TREE}\n")
+    with pytest.raises(UserError, match=r"val\.trees is missing; .* move some of those for train"):
+        generate_data(problem, str(data), str(tmp_path))
+    assert {path.name for path in data.iterdir()} <= {f"{name}.fingerprint.json"}
+    (tmp_path / (f"{stem}Eval.trees" if stem else "eval.trees")).write_text(f"{TREE}\n")
+    generate_data(problem, str(data), str(tmp_path))
+    assert [*data.glob("*-dev-*")]
+    assert not [*data.glob("*-test-*")]
+
+
 @pytest.mark.parametrize(("name", "size"), [("16k", 16_384), ("32k", 32_768)])
 def test_your_own_treebank_has_the_papers_vocabularies(name, size):
     problem = registry.problem(f"parsing_tmpdir_{name}")
