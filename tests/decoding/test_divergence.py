@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 from support.commands import exit_code
+from support.servers import answers_of
 from support.small_models import ByHand, make_decided, set_logits
 from support.small_runs import noisy_run
 from t2t_lite.bin import t2t_decoder, t2t_exporter
@@ -247,7 +248,8 @@ def test_the_line_is_named_and_those_before_it_are_kept(work):
 def test_the_server_refuses_the_requests_concerned_alone(caplog):
     translator = RequestTranslator(asking(), ServerMetrics(), ServerConfig())
     texts = (["fine"], ["also", "why?"], ["good"])
-    answers = translator([TranslationRequest(list(t), 1, False, len(t) == 1) for t in texts])
+    requests = [TranslationRequest(list(t), 1, False, len(t) == 1) for t in texts]
+    answers = answers_of(translator, requests)
     assert [isinstance(answer, bytes) for answer in answers] == [True, False, True]
     assert answers[1].status_code == 500
     assert answers[1].detail.startswith("text 2: the model outputs NaN instead of probabilities")

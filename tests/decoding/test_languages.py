@@ -7,7 +7,7 @@ import pytest
 
 from support.imported_runs import LANGUAGES, WORDS, imported_run, write_vocabulary
 from support.rounding import assert_close
-from support.servers import serve
+from support.servers import answers_of, serve
 from support.terms import log_prob_terms
 from support.texts import write_lines
 from t2t_lite.data import records
@@ -181,7 +181,7 @@ def test_a_second_line_in_an_unknown_language_fails_its_request_alone(naming):
     translator = RequestTranslator(decoder, ServerMetrics(), ServerConfig())
     texts = [">>fr<< w1\nw2", ">>fr<< w1\n>>frr<< w2"]
     requests = [TranslationRequest([text], 1, False, True) for text in texts]
-    answered, refused = translator(requests)
+    answered, refused = answers_of(translator, requests)
     assert b"hypotheses" in answered
     assert refused.status_code == 422
     assert ">>frr<< at the start of the text names an unknown language" in refused.detail
@@ -356,10 +356,10 @@ def test_requests_in_several_languages_share_a_batch(silent):
     decode = silent.decode
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(silent, "decode", lambda s, *args: batches.append(s) or decode(s, *args))
-        together = translator(requests)
+        together = answers_of(translator, requests)
     assert [len(batch) for batch in batches] == [len(requests) * len(TEXTS)]
     for answer, request in zip(together, requests, strict=True):
-        (alone,) = translator([request])
+        (alone,) = answers_of(translator, [request])
         assert _outputs(answer) == _outputs(alone)
     assert len(set(map(str, map(_outputs, together)))) == len(requests)
 

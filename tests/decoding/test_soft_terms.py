@@ -9,6 +9,7 @@ import pytest
 
 import t2t_lite as t2t
 from support.copying import bytes_decoder
+from support.servers import answers_of
 from support.small_runs import noisy_run
 from t2t_lite.bin import t2t_datagen, t2t_decoder, t2t_trainer
 from t2t_lite.decoding import jobs
@@ -140,7 +141,7 @@ def test_the_server_suggests_them_too(run):
     decoder = _translator(run, TENSORFLOW)._decoder
     answer = RequestTranslator(decoder, ServerMetrics(), ServerConfig())
     request = TranslationRequest([_LINES[0]], 1, False, True, ANY, "", TermList.of(_TERMS))
-    (body,) = answer([request])
+    (body,) = answers_of(answer, [request])
     spoken = _translator(run, TENSORFLOW)(_LINES[0], terms=_TERMS)
     assert json.loads(body)["hypotheses"][0]["text"] == spoken
 

@@ -9,6 +9,7 @@ import tensorflow as tf
 import t2t_lite as t2t
 from support.pages import run_here
 from support.registries import restored
+from support.servers import answers_of
 from support.small_runs import noisy_run
 from t2t_lite import registry
 from t2t_lite.decoding.decoder import Decoder
@@ -61,7 +62,7 @@ def test_search_parts(pages, folder):
 
     server = RequestTranslator.load(run, None, hparams, ServerMetrics(), ServerConfig())
     request = TranslationRequest(texts=_LINES, is_single=False, n_best=1, attention=False)
-    (answer,) = server([request])
+    (answer,) = answers_of(server, [request])
     found = [one["hypotheses"] for one in json.loads(answer)["translations"]]
     assert [beams[0]["text"] if beams else "" for beams in found] == lines
 

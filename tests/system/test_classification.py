@@ -11,6 +11,7 @@ import t2t_lite
 from support.commands import decoded, printed_by
 from support.registries import restored
 from support.rounding import assert_close, relative_bound
+from support.servers import answers_of
 from support.terms import forward_terms
 from t2t_lite import registry
 from t2t_lite.bin import t2t_datagen, t2t_eval, t2t_insights, t2t_trainer
@@ -160,7 +161,8 @@ def test_the_server_and_insights_know_labels(trained):
     hparams = DecodeHParams.of(opened.problem, "beam_size=2")
     limits = ServerConfig(output_dir=str(trained / "run"))
     server = serving.RequestTranslator.load(opened, None, hparams, ServerMetrics(), limits)
-    (answer,) = map(json.loads, server([TranslationRequest(TEXTS[:3], 2, True, False)]))
+    requests = [TranslationRequest(TEXTS[:3], 2, True, False)]
+    (answer,) = map(json.loads, answers_of(server, requests))
     found = [[h["text"] for h in line["hypotheses"]] for line in answer["translations"]]
     assert [beams[:1] for beams in found] == [["pos"], [], ["neg"]]
     page = trained / "page.html"

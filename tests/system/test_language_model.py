@@ -14,6 +14,7 @@ import pytest
 import t2t_lite
 from support.commands import decoded, printed_by
 from support.rounding import assert_close, relative_bound
+from support.servers import answers_of
 from support.terms import forward_terms
 from t2t_lite.bin import t2t_datagen, t2t_decoder, t2t_eval, t2t_insights, t2t_trainer
 from t2t_lite.decoding.decoder import Decoder
@@ -199,7 +200,7 @@ def test_the_server_continues_prompts(trained):
     server = serving.RequestTranslator.load(opened, None, hparams, ServerMetrics(), limits)
     requests = [TranslationRequest(["three four", ""], 1, False, False)]
     requests += [TranslationRequest(["nine ten one two three"], 2, True, True)]
-    several, single = map(json.loads, server(requests))
+    several, single = map(json.loads, answers_of(server, requests))
     first, second = [line["hypotheses"][0]["text"] for line in several["translations"]]
     assert first == "five six seven eight"
     assert second in {line(start) for start in range(10)}
