@@ -13,7 +13,8 @@ requests per second; latencies are over all rounds. The weights are those of
 
 A last case has a quiet client, which sends one sentence after the other to t2t-serve, alone and
 beside a hostile one, which sends one after the other what costs most. The quiet client should wait
-for at most one slice of a large request.
+for at most one slice of a large request. With `--hostile` this is the only case, for each number of
+clients.
 """
 
 import collections
@@ -136,14 +137,14 @@ class Server(NamedTuple):
 
 
 @contextlib.contextmanager
-def running(work: Work) -> Iterator[dict[str, Server]]:
-    """Starts all servers, and ends them."""
+def running(work: Work, names: Sequence[str]) -> Iterator[dict[str, Server]]:
+    """Starts the servers of these names, and ends them."""
     context = multiprocessing.get_context("spawn")
     servers = {}
     try:
-        for name, serve in SERVERS.items():
+        for name in names:
             port = free_port()
-            servers[name] = Server(context.Process(target=serve, args=(work, port)), port)
+            servers[name] = Server(context.Process(target=SERVERS[name], args=(work, port)), port)
             servers[name].process.start()
         for name, server in servers.items():
             wait_until_ready(name, server)
@@ -309,16 +310,16 @@ def result(
 
 
 def beside_hostile(
-    server: Server, work: Work, rounds: int, seconds: float
+    server: Server, work: Work, clients: int, rounds: int, seconds: float
 ) -> tuple[list[Turn], list[Turn], collections.Counter[int], float]:
-    """Has a quiet client ask, alone and beside a hostile one, after a round that does not count.
+    """Has quiet clients ask, alone and beside a hostile one, after a round that does not count.
 
     Returns:
-        Its turns alone, and beside the other; the statuses that the other was answered; and the
+        Their turns alone, and beside the other; the statuses that the other was answered; and the
         seconds that a slice takes alone.
     """
     tokens = decoding_work.target_tokens(work)
-    quiet = functools.partial(drive, server.port, work.lines, tokens, 1, seconds)
+    quiet = functools.partial(drive, server.port, work.lines, tokens, clients, seconds)
     alone, beside, statuses, slices = [], [], collections.Counter(), []
     for _ in range(1 + rounds):
         alone.append(quiet())
@@ -345,13 +346,18 @@ def slice_seconds(port: int, lines: Sequence[str]) -> float:
 
 def hostile_result(
     size: str,
+    clients: int,
+    peak: float,
     alone: Sequence[Turn],
     beside: Sequence[Turn],
     statuses: collections.Counter[int],
     slice_: float,
 ) -> report.Case:
-    """Returns what to report of the quiet client."""
-    figures = [report.Figure("a slice of a large request", slice_, "s")]
+    """Returns what to report of the quiet clients."""
+    figures = [
+        report.Figure("peak memory", peak, "MiB"),
+        report.Figure("a slice of a large request", slice_, "s"),
+    ]
     usual = 0.0
     for name, turns in (("alone", alone), ("beside a hostile client", beside)):
         latencies = [latency for turn in turns for latency in turn.latencies]
@@ -361,11 +367,13 @@ def hostile_result(
             for p in (50, 99, 100)
         ]
     waited = (figures[-1].value - usual) / slice_
-    figures.append(report.Figure("longest wait for the hostile client", waited, "slices", 1.0))
+    most = 1.0 if clients == 1 else None  # several wait for one another, too
+    figures.append(report.Figure("longest wait for the hostile client", waited, "slices", most))
     failed = sum(number for status, number in statuses.items() if status in (500, 503, 504))
     figures.append(report.Figure("requests of the hostile client", statuses.total(), "answers"))
     figures.append(report.Figure("of these, not answered as they should be", failed, "answers", 0))
-    return report.Case(f"{size}, a quiet client beside a hostile one", figures=tuple(figures))
+    case = f"{size}, {count(clients, 'quiet client')} beside a hostile one"
+    return report.Case(case, figures=tuple(figures))
 
 
 def main() -> None:
@@ -374,6 +382,7 @@ def main() -> None:
     add = parser.add_argument
     add("--sizes", nargs="+", choices=SIZES, default=["base"], help="of the model (base)")
     add("--clients", type=int, nargs="+", default=list(CLIENTS), help="(1 8 50)")
+    add("--hostile", action="store_true", help="only clients beside a hostile one")
     decoding_work.add_flags(parser, sentences=512)
     args = parser.parse_args()
     if not importlib.util.find_spec("ctranslate2"):
@@ -382,13 +391,15 @@ def main() -> None:
         for size in args.sizes:
             with tempfile.TemporaryDirectory() as folder:
                 work = decoding_work.prepare(pathlib.Path(folder), SIZES[size], args)
-                with running(work) as servers:
-                    for clients in args.clients:
+                with running(work, [OURS] if args.hostile else [*SERVERS]) as servers:
+                    for clients in [] if args.hostile else args.clients:
                         turns = compare(servers, work, clients, args.rounds, args.seconds)
                         peak = {name: server.peak for name, server in servers.items()}
                         add_case(result(size, clients, turns, peak))
-                    found = beside_hostile(servers[OURS], work, args.rounds, args.seconds)
-                    add_case(hostile_result(size, *found))
+                    ours = servers[OURS]
+                    for clients in args.clients if args.hostile else [1]:
+                        found = beside_hostile(ours, work, clients, args.rounds, args.seconds)
+                        add_case(hostile_result(size, clients, ours.peak, *found))
 
 
 if __name__ == "__main__":
