@@ -24,6 +24,7 @@ from t2t_lite.layers.position import Position
 from t2t_lite.models.flops import ForwardFlops
 from t2t_lite.models.frozen_weights import freeze
 from t2t_lite.models.hparams_model import HParamsModel, make_embedding
+from t2t_lite.models.known_weights import FirstCall
 from t2t_lite.models.output_projection import OutputProjection
 
 # {"inputs": [B, S], "targets": [B, T]}, integer ids, 0 at padding.
@@ -217,6 +218,9 @@ class Seq2Seq(_Embeddings, _AuxiliaryLosses, _SourceAttention, abc.ABC):
 
         Args:
             input_shape: for Keras; ignored.
+
+        Raises:
+            UsageError: the call creates weights of a layer in which Keras does not find it.
         """
         if self.built:
             return
@@ -224,7 +228,9 @@ class Seq2Seq(_Embeddings, _AuxiliaryLosses, _SourceAttention, abc.ABC):
         features = {
             side: keras.KerasTensor((None, length), "int32") for side, length in lengths.items()
         }
-        self.compute_output_spec(features, training=True)
+        first_call = FirstCall(self)
+        first_call.compute_output_spec(features)
+        first_call.require_own_weights()
         for part in reversed(_private_api.flattened(self)):  # of what is nested, the inner first
             if isinstance(part, HParamsModel) and part is not self:
                 part.complete()  # it need not have been called itself: see `Encoder.encode`

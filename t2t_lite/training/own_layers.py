@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from t2t_lite.errors import UsageError
 from t2t_lite.layers import _private_api
-from t2t_lite.models.known_weights import KnownWeights, described, place
+from t2t_lite.models.known_weights import KnownWeights, described, place, require_own
 from t2t_lite.models.seq2seq import Seq2Seq
 
 
@@ -78,8 +78,8 @@ class TrainedCalls:
     def _require_plain(self, scope: keras.StatelessScope) -> None:
         """Raises UsageError if a call did in `scope` what training cannot do."""
         self._weights.require_no_others()
-        self._require_none([one.path for one in _private_api.created_in_scope()])
         model = self._model
+        require_own(model, [one.path for one in _private_api.created_in_scope()])
         changed = [w for w in model.weights if scope.get_current_value(w) is not None]
         if changed:
             raise UsageError(
@@ -102,17 +102,7 @@ class TrainedCalls:
         """
         with self._noted():
             foreign = [one for one in watched if id(one) not in self._own]
-            self._require_none([one.name.partition(":")[0] for one in foreign])
-
-    def _require_none(self, foreign: Sequence[str]) -> None:
-        """Raises UsageError if there are variables that the model does not have."""
-        if foreign:
-            raise UsageError(
-                f"{type(self._model).__name__}: the loss depends on {', '.join(foreign)}, which "
-                "the model does not have, so that nothing trains or restores it: keep the layer in "
-                "an attribute of the model, or in a list or dict that is one, and make weights "
-                "with add_weight, not tf.Variable"
-            )
+            require_own(self._model, [one.name.partition(":")[0] for one in foreign])
 
     def require_gradients(
         self, variables: Sequence[keras.Variable], gradients: Sequence[tf.Tensor | None]

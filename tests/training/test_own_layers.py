@@ -119,9 +119,9 @@ class Holder:
 class Hides(keras.layers.Layer):
     """A layer that hides another."""
 
-    def __init__(self):
+    def __init__(self, trainable=True):
         super().__init__()
-        self.inner = Holder(keras.layers.Dense(8, name="inner"))
+        self.inner = Holder(keras.layers.Dense(8, name="inner", trainable=trainable))
 
     def call(self, x, training=False):
         return self.inner.layer(x)
@@ -171,7 +171,6 @@ class Late(keras.layers.Layer):
             r"moving_mean of the layer 'more\.0' \(BatchNormalization\)",
         ),
         (Adds, r"OneMore: the layer 'more\.0' \(Adds\) adds a loss"),
-        (Hides, r"OneMore: the loss depends on .*kernel, .*bias, which the model does not have"),
         (OfTensorFlow, r"the loss depends on scales, which the model does not have"),
         (Unused, r"the loss does not depend on idle of the layer 'more\.0'"),
         (Late, r"kernel of the layer 'more\.0\.other' \(Dense\), .* appeared after"),
@@ -183,6 +182,13 @@ def test_what_would_be_lost_is_named(layer, message):
     with pytest.raises(UsageError, match=message) as caught:
         step(batches(1)[0], 0)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("trainable", [True, False])
+def test_a_layer_that_another_hides_is_named_before_training(trainable):
+    message = r"OneMore: the loss depends on .*kernel, .*bias, which the model does not have"
+    with pytest.raises(UsageError, match=message):
+        one_more(lambda: Hides(trainable))()
 
 
 @pytest.mark.integration
