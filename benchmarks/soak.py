@@ -26,7 +26,8 @@ from t2t_lite import registry
 from t2t_lite.generation import generator
 from t2t_lite.training import trainer
 from t2t_lite.training.config import TrainerConfig
-from t2t_lite.training.train_step import Features, TrainStep
+from t2t_lite.training.features import Features
+from t2t_lite.training.step import TrainStep
 
 PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / 2**20
 

@@ -108,7 +108,7 @@ def prepare_model(
     from t2t_lite import registry
     from t2t_lite.training.devices import make_strategy
     from t2t_lite.training.optimizers import make_optimizer
-    from t2t_lite.training.train_step import TrainStep
+    from t2t_lite.training.step import TrainStep
 
     hparams = registry.hparams(hparams_set).copy(**changes)
     if tf.config.list_physical_devices("GPU"):

@@ -14,10 +14,10 @@ on its sums, not its loss:
    their weights, on the scale of the *mean* loss of a token. All sums may be 0.
 
 The training step adds the sums of all replicas and micro-batches before it asks for the losses
-(`training/train_step.py`). In a Keras model outside of it, each call adds the losses of its own
-batch by `add_loss`, and `fit` includes them. Losses of the same name, from several layers, add up.
-They appear in the metrics of training as `NAME_loss`; the loss in evaluations is that of the tokens
-alone.
+(`training/auxiliary_slopes.py`). In a Keras model outside of it, each call adds the losses of its
+own batch by `add_loss`, and `fit` includes them. Losses of the same name, from several layers, add
+up. They appear in the metrics of training as `NAME_loss`; the loss in evaluations is that of the
+tokens alone.
 
 The weighted mean of a number of steps for each token, for example, as in adaptive computation time:
 

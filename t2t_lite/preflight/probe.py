@@ -27,7 +27,7 @@ from t2t_lite.training import devices
 from t2t_lite.training.config import TrainerConfig
 from t2t_lite.training.optimizers import make_optimizer
 from t2t_lite.training.resolved_settings import resolve_hparams
-from t2t_lite.training.train_step import TrainStep
+from t2t_lite.training.step import TrainStep
 from t2t_lite.training.training_data import TrainingData
 
 # The first steps of every process, (sentences, subwords per side): TensorFlow traces the step

@@ -38,11 +38,11 @@ from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.training.devices import sum_replicas
+from t2t_lite.training.features import Features, features_spec
 from t2t_lite.training.losses import smoothed_cross_entropy
 from t2t_lite.training.preemption import StopSignals
 from t2t_lite.training.run_log import MetricsWriter, Values
 from t2t_lite.training.samples import attention_images, sample_table
-from t2t_lite.training.train_step import Features, features_spec
 
 log = logging.getLogger(__name__)
 

@@ -1,6 +1,6 @@
 """The loss of a batch: cross entropy with label smoothing, summed over its target tokens.
 
-`summed_loss` is what a step differentiates; R-Drop adds a penalty to it (training/rdrop.py).
+`summed_loss` is what the plain objective differentiates (training/objectives/).
 """
 
 import math
@@ -12,11 +12,6 @@ import tensorflow as tf
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.models.output_projection import EXCLUDED, OutputProjection
 from t2t_lite.models.seq2seq import Seq2Seq
-
-# The initial scale of the mean loss over tokens.
-_INITIAL_SCALE = 2.0**15
-# The scale is doubled after this many steps without overflow, and halved at every overflow.
-_STEPS_TO_DOUBLE = 2000
 
 
 def summed_loss(
@@ -257,34 +252,3 @@ def _chunks(
     hidden = tf.reshape(hidden, [passes, chunks, length, channels])
     targets = tf.reshape(tf.pad(targets, [[0, padding]]), [chunks, length])
     return tf.transpose(hidden, [1, 0, 2, 3]), targets
-
-
-class LossScale(tf.Module):
-    """The factor of the loss in a float16 run (Micikevicius et al. 2018, section 3.2).
-
-    Keras's `LossScaleOptimizer` checks and scales gradients on each replica, whereas the training
-    step here adds them up first.
-
-    Args:
-        tokens: approximate number of tokens that the loss is a sum over; the scale is that of
-            their mean.
-    """
-
-    def __init__(self, tokens: int) -> None:
-        super().__init__()
-        self.lowest = 1.0 / tokens
-        self.value = tf.Variable(_INITIAL_SCALE / tokens, trainable=False, name="scale")
-        self._steps = tf.Variable(0, trainable=False, name="steps_since_change")
-
-    def update(self, finite: tf.Tensor) -> None:
-        """Adjusts the scale after a step; `finite` says whether its gradient was finite."""
-        steps = tf.where(finite, self._steps + 1, 0)
-        double = tf.equal(steps, _STEPS_TO_DOUBLE)
-        grown = tf.where(double, 2.0 * self.value, self.value)
-        self.value.assign(tf.where(finite, grown, tf.maximum(self.value / 2.0, self.lowest)))
-        self._steps.assign(tf.where(double, 0, steps))
-
-    @property
-    def at_its_lowest(self) -> bool:
-        """Whether the scale can fall no further, so that overflow is not the cause."""
-        return bool(self.value.numpy() <= self.lowest)

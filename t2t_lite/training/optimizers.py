@@ -29,6 +29,11 @@ from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.training._private_api import adam_moments
 from t2t_lite.training.learning_rate import Schedule
 
+# The initial scale of the mean loss over tokens.
+_INITIAL_SCALE = 2.0**15
+# The scale is doubled after this many steps without overflow, and halved at every overflow.
+_STEPS_TO_DOUBLE = 2000
+
 
 class FusedAdam(keras.optimizers.Adam):
     """Keras's Adam, or AdamW with `weight_decay`, in one TensorFlow kernel per weight.
@@ -101,3 +106,42 @@ def make_optimizer(hparams: BasicHParams) -> keras.optimizers.Optimizer:
         case "sgd":
             return keras.optimizers.SGD(**common)
     raise AssertionError(name)  # hparams refuse other names
+
+
+class LossScale(tf.Module):
+    """The factor of the loss in a float16 run (Micikevicius et al. 2018, section 3.2).
+
+    Keras's `LossScaleOptimizer` checks and scales gradients on each replica, whereas the training
+    step here adds them up first.
+
+    Args:
+        tokens: approximate number of tokens that the loss is a sum over; the scale is that of
+            their mean.
+    """
+
+    def __init__(self, tokens: int) -> None:
+        super().__init__()
+        self.lowest = 1.0 / tokens
+        self.value = tf.Variable(_INITIAL_SCALE / tokens, trainable=False, name="scale")
+        self._steps = tf.Variable(0, trainable=False, name="steps_since_change")
+
+    def update(self, finite: tf.Tensor) -> None:
+        """Adjusts the scale after a step; `finite` says whether its gradient was finite."""
+        steps = tf.where(finite, self._steps + 1, 0)
+        double = tf.equal(steps, _STEPS_TO_DOUBLE)
+        grown = tf.where(double, 2.0 * self.value, self.value)
+        self.value.assign(tf.where(finite, grown, tf.maximum(self.value / 2.0, self.lowest)))
+        self._steps.assign(tf.where(double, 0, steps))
+
+    @property
+    def at_its_lowest(self) -> bool:
+        """Whether the scale can fall no further, so that overflow is not the cause."""
+        return bool(self.value.numpy() <= self.lowest)
+
+
+def loss_scale_of(hparams: BasicHParams) -> LossScale | None:
+    """Returns the factor of the loss that some hyperparameters need."""
+    if hparams.dtype != "float16":
+        return None
+    # With multistep_adam, parts of equal weight contribute means over their tokens.
+    return LossScale(1 if hparams.optimizer == "multistep_adam" else hparams.batch_size)

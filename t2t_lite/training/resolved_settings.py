@@ -16,8 +16,8 @@ from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.runs import opening, run_folder
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
-from t2t_lite.training import rdrop
 from t2t_lite.training.config import TrainerConfig
+from t2t_lite.training.objectives import rdrop
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,9 @@ import tensorflow as tf
 
 from t2t_lite.errors import UserError
 from t2t_lite.text.text_encoder import TextEncoder
-from t2t_lite.training.train_step import Features, TrainStep
+from t2t_lite.training.diagnosis import Diagnosis
+from t2t_lite.training.features import Features
+from t2t_lite.training.step import TrainStep
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +28,8 @@ class SkippedSteps:
     """
 
     def __init__(self, train_step: TrainStep, encoders: Mapping[str, TextEncoder]) -> None:
-        self._train_step = train_step
+        self._loss_scale = train_step.loss_scale
+        self._diagnosis = Diagnosis(train_step)
         self._encoders = encoders
         self._in_a_row = 0
 
@@ -43,7 +46,7 @@ class SkippedSteps:
         if finite:
             self._in_a_row = 0
             return
-        scale = self._train_step.loss_scale
+        scale = self._loss_scale
         if scale and not scale.at_its_lowest:
             log.info("step %d: a gradient overflowed in float16; the loss scale is halved", step)
             return
@@ -60,7 +63,7 @@ class SkippedSteps:
 
     def _cause(self, features: Features, step: int) -> str:
         """Names the sentences of `features` whose loss is not finite."""
-        losses = self._train_step.sentence_losses(features, step).numpy()
+        losses = self._diagnosis.sentence_losses(features, step).numpy()
         bad = np.argwhere(~np.isfinite(losses))  # [number, 2]: part and row
         if not len(bad):
             return "all losses are finite, so the gradient overflowed in the backward pass"

@@ -1,7 +1,7 @@
 """Training: a loop over batches, with log lines, checkpoints and evaluations between steps.
 
 `run` opens the run (runs/opening.py) and builds what a training needs; `Trainer.train` is the loop,
-train_step.py the step, losses.py the loss, evaluation.py an evaluation.
+step.py the step, objectives/ what it trains for, evaluation.py an evaluation.
 """
 
 import dataclasses
@@ -26,10 +26,11 @@ from t2t_lite.runs.opening import open_for_evaluation, open_for_training
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.runs.selection import Criterion, EarlyStopping, Selection
 from t2t_lite.runs.warm_start import warm_start
-from t2t_lite.training import devices, rdrop
+from t2t_lite.training import devices
 from t2t_lite.training.config import TrainerConfig
 from t2t_lite.training.cost_tracker import CostTracker, Hardware
 from t2t_lite.training.evaluation import Evaluator, averaged_weights
+from t2t_lite.training.features import features_spec
 from t2t_lite.training.optimizers import make_optimizer
 from t2t_lite.training.preemption import StopSignals
 from t2t_lite.training.resolved_settings import (
@@ -39,7 +40,7 @@ from t2t_lite.training.resolved_settings import (
 )
 from t2t_lite.training.run_log import MetricsWriter, ProgressLine, train_values
 from t2t_lite.training.skipped_steps import SkippedSteps
-from t2t_lite.training.train_step import TrainStep, features_spec
+from t2t_lite.training.step import TrainStep
 from t2t_lite.training.training_data import TrainingData
 
 log = logging.getLogger(__name__)
@@ -125,8 +126,8 @@ class Trainer:
         with strategy.scope():
             self.optimizer = make_optimizer(run.hparams)
             self.optimizer.build(model.trainable_variables)
-        rdrop.refuse_equal_passes(model)
         self.train_step = TrainStep(strategy, model, self.optimizer, self.parts, seed)
+        self.train_step.objective.require_effect(model)
         self.data = TrainingData(run.problem, config.data_dir, run.hparams, seed, run.encoders)
         self.batches = iter(self.data.batches(self.parts))
         self.checkpoints = Checkpoints(

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.training.optimizers import make_optimizer
-from t2t_lite.training.train_step import TrainStep
+from t2t_lite.training.step import TrainStep
 
 VOCAB = 30
 DRY = "layer_prepostprocess_dropout=0,attention_dropout=0,relu_dropout=0"

@@ -20,7 +20,7 @@ from t2t_lite.runs import averaging, checkpoint_files
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.training import trainer
 from t2t_lite.training.optimizers import make_optimizer
-from t2t_lite.training.train_step import TrainStep
+from t2t_lite.training.step import TrainStep
 
 pytestmark = pytest.mark.integration
 

@@ -6,7 +6,6 @@ from support.rounding import assert_close
 from t2t_lite.layers.embedding import Embedding
 from t2t_lite.models.output_projection import EXCLUDED, GivenLogits, OutputProjection
 from t2t_lite.training.losses import (
-    LossScale,
     smoothed_among_possible,
     smoothed_cross_entropy,
     summed_cross_entropy,
@@ -159,24 +158,3 @@ def test_given_logits_are_summed(chunk_tokens):
     gradient = tape.gradient(total, logits).numpy()
     assert gradient[[0, 2]].any()
     assert not gradient[[1, 3]].any()
-
-
-def test_overflow_halves_down_to_the_lowest_and_patience_doubles():
-    scale = LossScale(tokens=64)
-    assert float(scale.value) == 2.0**15 / 64
-    scale.update(tf.constant(False))
-    assert float(scale.value) == 2.0**14 / 64
-    scale._steps.assign(1998)
-    for expected in (2.0**14, 2.0**15, 2.0**15):  # the 2,000th step doubles and resets the count
-        scale.update(tf.constant(True))
-        assert float(scale.value) == expected / 64
-    scale._steps.assign_add(1998)  # with the last of those three, 1,999 since it doubled
-    scale.update(tf.constant(True))
-    assert float(scale.value) == 2.0**16 / 64
-    for _ in range(15):
-        scale.update(tf.constant(False))
-    assert not scale.at_its_lowest
-    scale.update(tf.constant(False))
-    assert scale.at_its_lowest
-    scale.update(tf.constant(False))
-    assert float(scale.value) == 1 / 64

@@ -11,7 +11,7 @@ from t2t_lite import registry
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams import basic
 from t2t_lite.training import _private_api
-from t2t_lite.training.optimizers import make_optimizer
+from t2t_lite.training.optimizers import LossScale, make_optimizer
 
 RATE, DECAY = 0.01, 0.3
 B1, B2, EPSILON, MOMENTUM = 0.9, 0.98, 1e-4, 0.8
@@ -210,3 +210,24 @@ def test_the_schedule_sees_the_last_micro_batch_of_an_update(optimizer, steps, e
     # An update takes a dozen operations.
     terms = 12 * len(expected)
     assert_close(-np.diff(weights), np.divide(expected, 10), terms, scale=max(np.abs(weights)))
+
+
+def test_overflow_halves_down_to_the_lowest_and_patience_doubles():
+    scale = LossScale(tokens=64)
+    assert float(scale.value) == 2.0**15 / 64
+    scale.update(tf.constant(False))
+    assert float(scale.value) == 2.0**14 / 64
+    scale._steps.assign(1998)
+    for expected in (2.0**14, 2.0**15, 2.0**15):  # the 2,000th step doubles and resets the count
+        scale.update(tf.constant(True))
+        assert float(scale.value) == expected / 64
+    scale._steps.assign_add(1998)  # with the last of those three, 1,999 since it doubled
+    scale.update(tf.constant(True))
+    assert float(scale.value) == 2.0**16 / 64
+    for _ in range(15):
+        scale.update(tf.constant(False))
+    assert not scale.at_its_lowest
+    scale.update(tf.constant(False))
+    assert scale.at_its_lowest
+    scale.update(tf.constant(False))
+    assert float(scale.value) == 1 / 64

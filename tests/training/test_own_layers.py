@@ -11,7 +11,8 @@ from support.own_layers import DRY, SMALL, a_dense, with_own_layers
 from support.training_steps import ragged_batches, values_of, weights_of
 from t2t_lite.errors import UsageError
 from t2t_lite.models.transformer import Transformer
-from t2t_lite.training import rdrop
+from t2t_lite.training.diagnosis import Diagnosis
+from t2t_lite.training.objectives import objective_of
 
 SGD = {
     "optimizer": "sgd",
@@ -71,7 +72,8 @@ def test_random_numbers_of_own_layers_are_those_of_the_step_and_the_part(eagerly
     (batch,) = batches(1)
     step = make_step(one_more(lambda: keras.layers.Dropout(0.5)))
     equal = {name: tf.stack([ids[0], ids[0]]) for name, ids in batch.items()}
-    first, again, other = (step.sentence_losses(equal, number).numpy() for number in (0, 0, 1))
+    losses = Diagnosis(step).sentence_losses
+    first, again, other = (losses(equal, number).numpy() for number in (0, 0, 1))
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, other)
     assert not np.array_equal(first[0], first[1])
@@ -83,18 +85,22 @@ def test_random_numbers_of_own_layers_are_those_of_the_step_and_the_part(eagerly
 
 def test_two_generators_of_own_layers_do_not_draw_the_same(eagerly):
     step = make_step(one_more(lambda: keras.layers.Dropout(0.5)))
-    with step._calls.drawing_from(tf.constant([1, 2], tf.int64)):
-        own, others = step.model.seeds.state.value.numpy(), step._calls._others
+    with step.forward.calls.drawing_from(tf.constant([1, 2], tf.int64)):
+        own, others = step.model.seeds.state.value.numpy(), step.forward.calls._others
         assert len(others) == 1
         assert not np.array_equal(own, others[0].value.numpy())
+
+
+def require_effect(model):
+    objective_of(model.hparams).require_effect(model)
 
 
 @pytest.mark.integration
 def test_two_passes_differ_by_the_dropout_of_an_own_layer():
     rates = {"rdrop_alpha": 1.0}
-    rdrop.refuse_equal_passes(one_more(lambda: keras.layers.Dropout(0.5), **rates)())
+    require_effect(one_more(lambda: keras.layers.Dropout(0.5), **rates)())
     with pytest.raises(UsageError, match="are the same"):
-        rdrop.refuse_equal_passes(one_more(a_dense_in_training, **rates)())
+        require_effect(one_more(a_dense_in_training, **rates)())
 
 
 def a_dense_in_training():

@@ -28,8 +28,9 @@ from t2t_lite.layers.embedding import Embedding
 from t2t_lite.models.output_projection import OutputProjection
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.models.transformer_encoder import TransformerClassifier
+from t2t_lite.training.diagnosis import Diagnosis
 from t2t_lite.training.losses import smoothed_cross_entropy
-from t2t_lite.training.rdrop import refuse_equal_passes, summed_rdrop_loss
+from t2t_lite.training.objectives.rdrop import RDrop, summed_rdrop_loss
 
 PARTS, ALPHA = 2, 5.0
 SMALL = (
@@ -187,7 +188,7 @@ def test_the_step_has_the_loss_of_its_two_passes(wet_step, eagerly):
     assert_close(rdrop * totals.tokens, penalty, terms, scale=ALPHA * entropy)
     once = make_step(step.strategy, "rdrop_alpha=0").flops.training(batch)
     assert totals.flops == 2 * float(once)
-    losses = step.sentence_losses(batch, 7).numpy()
+    losses = Diagnosis(step).sentence_losses(batch, 7).numpy()
     assert_close(losses.sum(), entropy + penalty, terms, scale=ALPHA * entropy)
 
 
@@ -198,16 +199,17 @@ def test_a_loss_that_is_not_finite_in_either_pass_is_that_of_its_sentence(
 ):
     hidden = np.zeros((6, 7, 16), np.float32)
     hidden[row] = np.nan
-    monkeypatch.setattr(wet_step, "_hidden", lambda *_: tf.constant(hidden))
+    monkeypatch.setattr(wet_step.forward, "of_part", lambda *_: (tf.constant(hidden), []))
     part = {name: ids[0] for name, ids in ragged_batch(parts=1).items()}
-    losses = wet_step._sentence_losses(part, tf.constant(0, tf.int64)).numpy()
+    losses = Diagnosis(wet_step)._of_part(part, tf.constant(0, tf.int64)).numpy()
     assert np.isfinite(losses).tolist() == [True, False, True]
 
 
 @pytest.mark.integration
 def test_masks_follow_seed_step_and_pass(wet_step):
     part = {name: ids[0] for name, ids in ragged_batch(parts=1).items()}
-    rows = [np.split(wet_step._hidden(part, tf.constant(n, tf.int64)), 2) for n in (3, 3, 4)]
+    numbers = tf.constant([3, 3, 4], tf.int64)
+    rows = [np.split(wet_step.forward.of_part(part, number)[0], 2) for number in numbers]
     assert (rows[0][0] == rows[1][0]).all()
     assert (rows[0][1] == rows[1][1]).all()
     others = [rows[0][1], *rows[2]]
@@ -218,7 +220,7 @@ def test_masks_follow_seed_step_and_pass(wet_step):
 def test_without_it_a_step_takes_one_pass():
     step = make_step(tf.distribute.MirroredStrategy(["CPU:0"]), "rdrop_alpha=0")
     part = {name: ids[0] for name, ids in ragged_batch().items()}
-    assert step._hidden(part, tf.constant(0, tf.int64)).shape[0] == 3
+    assert step.forward.of_part(part, tf.constant(0, tf.int64))[0].shape[0] == 3
     assert list(step.state) == ["window"]
     assert step.window.take_auxiliary() == {}
 
@@ -238,10 +240,10 @@ def test_a_model_whose_passes_are_equal_is_refused(model, base, rates, differs):
     with strategy_over(2).scope():
         network = registry.model(model)(hparams.override(f"rdrop_alpha={ALPHA}"), VOCAB, VOCAB)
     if differs:
-        refuse_equal_passes(network)
+        RDrop(network.hparams).require_effect(network)
     else:
         with pytest.raises(UsageError, match="those of this EvolvedTransformer are the same"):
-            refuse_equal_passes(network)
+            RDrop(network.hparams).require_effect(network)
 
 
 @pytest.mark.integration

@@ -10,7 +10,7 @@ from t2t_lite import registry
 from t2t_lite.errors import UserError
 from t2t_lite.text.text_encoder import ByteTextEncoder
 from t2t_lite.training.skipped_steps import SkippedSteps
-from t2t_lite.training.train_step import TrainStep
+from t2t_lite.training.step import TrainStep
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("eagerly")]
 

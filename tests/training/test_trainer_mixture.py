@@ -14,7 +14,7 @@ from t2t_lite.errors import UserError
 from t2t_lite.runs import checkpoint_files
 from t2t_lite.training import trainer
 from t2t_lite.training.preemption import PreemptionError
-from t2t_lite.training.train_step import TrainStep
+from t2t_lite.training.step import TrainStep
 
 pytestmark = pytest.mark.integration
 

@@ -17,7 +17,7 @@ from t2t_lite.runs import checkpoint_files, run_folder
 from t2t_lite.training import devices, trainer
 from t2t_lite.training.evaluation import TeacherForced
 from t2t_lite.training.preemption import PreemptionError
-from t2t_lite.training.train_step import TrainStep
+from t2t_lite.training.step import TrainStep
 
 pytestmark = pytest.mark.slow
 

@@ -24,7 +24,9 @@ from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.models.output_projection import OutputProjection
 from t2t_lite.models.seq2seq import Seq2Seq
+from t2t_lite.training.features import Features
 from t2t_lite.training.losses import cross_entropy_of, real_tokens, sum_over_chunks
+from t2t_lite.training.objectives.objective import Loss, Objective
 
 # A small rate may drop nothing at once.
 _TRIED_LENGTH = 8
@@ -45,55 +47,54 @@ def refuse_without_dropout(hparams: BasicHParams) -> None:
         )
 
 
-def refuse_equal_passes(model: Seq2Seq) -> None:
-    """Raises `UsageError` where R-Drop is asked for, and two passes of `model` do not differ.
+class RDrop(Objective):
+    """The module's description says what it trains for."""
 
-    Some rates have no effect in some models: running the model tells.
-    """
-    if not model.hparams.rdrop_alpha:
-        return
-    ids = tf.ones([1, _TRIED_LENGTH], tf.int32)
-    features = twice({"inputs": ids, "targets": ids})
-    seeds = model.seeds.state
-    for number in range(_TRIED_MASKS):
-        with keras.StatelessScope([(seeds, tf.constant([number, 0], seeds.dtype))]):
-            hidden, _ = model.hidden_and_statistics(features, training=True)
+    passes = 2
+    penalties = ("rdrop",)
+
+    def require_effect(self, model: Seq2Seq) -> None:
+        """Raises `UsageError` if two passes of a model do not differ.
+
+        Some rates have no effect in some models: running the model tells.
+        """
+        ids = tf.ones([1, _TRIED_LENGTH], tf.int32)
+        features = self.read({"inputs": ids, "targets": ids})
+        seeds = model.seeds.state
+        for number in range(_TRIED_MASKS):
+            with keras.StatelessScope([(seeds, tf.constant([number, 0], seeds.dtype))]):
+                hidden, _ = model.hidden_and_statistics(features, training=True)
+            first, second = tf.split(hidden, 2)
+            if tf.reduce_any(first != second):
+                return
+        raise UsageError(
+            f"hparam rdrop_alpha={self.hparams.rdrop_alpha:g} trains two passes with different "
+            f"dropout to agree, but those of this {type(model).__name__} are the same: raise "
+            "another rate, such as layer_prepostprocess_dropout=0.1, or set rdrop_alpha=0"
+        )
+
+    def read(self, part: Features) -> Features:
+        """Returns `inputs` [2B, S] and `targets` [2B, T]: every sentence once for each pass."""
+        return {name: tf.concat([ids, ids], axis=0) for name, ids in part.items()}
+
+    def summed_loss(
+        self, model: Seq2Seq, hidden: tf.Tensor, targets: tf.Tensor, scale: tf.Tensor | float = 1.0
+    ) -> Loss:
+        """Returns the mean cross entropy of both passes, and the penalty."""
+        h = self.hparams
         first, second = tf.split(hidden, 2)
-        if tf.reduce_any(first != second):
-            return
-    raise UsageError(
-        f"hparam rdrop_alpha={model.hparams.rdrop_alpha:g} trains two passes with different "
-        f"dropout to agree, but those of this {type(model).__name__} are the same: raise another "
-        "rate, such as layer_prepostprocess_dropout=0.1, or set rdrop_alpha=0"
-    )
-
-
-def twice(features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-    """Returns `inputs` [2B, S] and `targets` [2B, T]: every sentence once for each pass."""
-    return {name: tf.concat([ids, ids], axis=0) for name, ids in features.items()}
-
-
-def summed_loss(
-    model: Seq2Seq, hidden: tf.Tensor, targets: tf.Tensor, scale: tf.Tensor | float = 1.0
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns `scale` times the losses of `targets` [B, T], given `hidden` [2B, T, D], summed.
-
-    Returns:
-        The sum of cross entropy and penalty; and the penalty alone, without gradients.
-    """
-    h = model.hparams
-    first, second = tf.split(hidden, 2)
-    first, ids = real_tokens(h, first, targets)
-    second, _ = real_tokens(h, second, targets)
-    return summed_rdrop_loss(
-        model.output_projection,
-        tf.stack([first, second]),
-        ids,
-        h.label_smoothing,
-        h.rdrop_alpha,
-        h.loss_chunk_tokens,
-        scale,
-    )
+        first, ids = real_tokens(h, first, targets)
+        second, _ = real_tokens(h, second, targets)
+        total, penalty = summed_rdrop_loss(
+            model.output_projection,
+            tf.stack([first, second]),
+            ids,
+            h.label_smoothing,
+            h.rdrop_alpha,
+            h.loss_chunk_tokens,
+            scale,
+        )
+        return Loss(total, [penalty])
 
 
 def summed_rdrop_loss(
