@@ -21,7 +21,7 @@ from t2t_lite.decoding.engine import Engine, Target, Worker, mapped
 from t2t_lite.decoding.hypotheses import Source
 from t2t_lite.decoding.kept_export import KeptExport
 from t2t_lite.errors import UsageError
-from t2t_lite.search.decode_hparams import LENGTH_PENALTIES, DecodeHParams
+from t2t_lite.search.decode_hparams import DecodeHParams, length_divisor
 from t2t_lite.text.languages import speaking
 from t2t_lite.text.text_encoder import EOS_ID, PAD_ID, TextEncoder
 
@@ -324,7 +324,7 @@ class CTranslate2Worker(Worker):
         h = self._hparams
         if not _has_ended(target) or h.beam_size == 1:
             return target._replace(score=total)
-        score = total / LENGTH_PENALTIES[h.length_penalty](len(target.ids)) ** h.alpha
+        score = total / length_divisor(h.length_penalty, h.alpha, len(target.ids))
         if attention is not None:
             summed = np.sum(attention, axis=0)  # [S]
             logs = np.log(np.clip(summed, _LEAST_ATTENTION, 1.0))
@@ -375,8 +375,9 @@ class CTranslate2Worker(Worker):
         h = self._hparams
         if h.beam_size == 1:
             return 0.0
-        least, most = map(LENGTH_PENALTIES[h.length_penalty], _USUAL_LENGTHS)
-        return h.alpha * math.log(most / least, _USUAL_LENGTHS[1] / _USUAL_LENGTHS[0])
+        short, long = _USUAL_LENGTHS
+        least, most = (length_divisor(h.length_penalty, h.alpha, n) for n in _USUAL_LENGTHS)
+        return math.log(most / least, long / short)
 
     @property
     def _batching(self) -> dict[str, Any]:

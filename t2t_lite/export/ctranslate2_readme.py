@@ -7,7 +7,7 @@ from t2t_lite.alignment.shortlist import VMAP
 from t2t_lite.decoding.ctranslate2_model import POSITIONS
 from t2t_lite.export.pieces import language_tokens, sentencepiece_files, tokens_of
 from t2t_lite.runs.run_folder import RunFolder
-from t2t_lite.search.decode_hparams import SHRINKING, T2T_STOPS, DecodeHParams
+from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text.imported_encoder import ImportedEncoder
 from t2t_lite.text.language_tokens import TEXT, LanguageTokens
 from t2t_lite.text.text_encoder import SPACE, TextEncoder
@@ -33,11 +33,11 @@ rounding. With `--decode_hparams=length_penalty=average,alpha=X` t2t-decoder sco
 {never}{penalty}"""
 
 _STOPPING = {
-    T2T_STOPS: """In all cases t2t-decoder searches a little further: CTranslate2 lets
+    "t2t": """In all cases t2t-decoder searches a little further: CTranslate2 lets
 an output end only if that is among its `beam_size` best steps, and stops once `beam_size` outputs
 have ended; t2t-decoder considers twice as many steps, and continues until no better output is
 possible.""",
-    SHRINKING: """CTranslate2 stops once `beam_size` outputs have ended; t2t-decoder, as
+    "marian": """CTranslate2 stops once `beam_size` outputs have ended; t2t-decoder, as
 Marian, searches on with one hypothesis less for each of them.""",
 }
 _AS_TRANSFORMERS = """CTranslate2 stops once `beam_size` outputs have ended; t2t-decoder, as

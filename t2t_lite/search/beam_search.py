@@ -16,12 +16,14 @@ from t2t_lite.alignment.shortlist import Shortlist
 from t2t_lite.errors import UsageError
 from t2t_lite.models.seq2seq import DecodeState
 from t2t_lite.search.constraints import Constraint
-from t2t_lite.search.decode_hparams import FIRST, HEURISTIC, SHRINKING, T2T_STOPS
 from t2t_lite.search.parts import DEAD, Sentences, StepModel
 from t2t_lite.search.penalties import DEFAULT_PENALTY, NO_PENALTY, Penalty, coverage_so_far
-from t2t_lite.search.search_loop import Hypotheses, SearchLoop, hypotheses, reorder
+from t2t_lite.search.search_loop import Asked, Hypotheses, SearchLoop, hypotheses, reorder
+from t2t_lite.search.stopping import Standing, Stopping, T2TStopping
 from t2t_lite.search.top_k import top_k
 from t2t_lite.text.text_encoder import EOS_ID
+
+_T2T_STOPPING = T2TStopping()
 
 
 class _Beams(NamedTuple):
@@ -37,10 +39,6 @@ class _Beams(NamedTuple):
 class BeamSearch(SearchLoop):
     """Searches for the best outputs of a model.
 
-    If no hypothesis of a sentence ends within its limit, the alive ones are returned, scored by
-    their log-probability without a penalty, as in T2T. With the other rules of stopping, those that
-    are alive at the limit count as if they had ended there.
-
     Examples:
         >>> search = BeamSearch(model, beam_size=4, penalty=Penalty(alpha=0.6))
         >>> ids, scores = search(inputs, max_lengths=50)
@@ -50,15 +48,12 @@ class BeamSearch(SearchLoop):
             logits or probabilities: correct too, but slow (see `PlainKerasModel`).
         beam_size: K.
         penalty: scores finished hypotheses; one of your own, too.
-        stop_early: whether a sentence ends as soon as its best hypothesis cannot be beaten; the
-            others are then the best found so far. False: as soon as none of the K can be beaten.
+        stopping: when the search for a sentence ends; a rule of your own, too.
         constraints: what outputs must or must not contain; your own, too.
         candidates: continuations considered per sentence and step, at least K; None: K for each id
             that ends an output, and K more.
         is_prompt: whether prefixes are prompts, whose log-probability and length do not count.
         xla_compile: whether XLA compiles the steps.
-        stopping: "t2t"; or "never", "false", "true", "marian": see the decode hparam of this name.
-            With these, `stop_early` means nothing.
         shortlist: the ids that outputs may consist of; None: all.
         start_id: for a plain Keras model that does not shift its targets right: the id with which
             they begin, such as that of `[start]`. Outputs are returned without it.
@@ -77,12 +72,11 @@ class BeamSearch(SearchLoop):
         model: StepModel | keras.Model,
         beam_size: int = 4,
         penalty: Penalty = DEFAULT_PENALTY,
-        stop_early: bool = True,
+        stopping: Stopping = _T2T_STOPPING,
         constraints: Sequence[Constraint] = (),
         candidates: int | None = None,
         is_prompt: bool = False,
         xla_compile: bool = False,
-        stopping: str = T2T_STOPS,
         shortlist: Shortlist | None = None,
         start_id: int | None = None,
         eos_id: int = EOS_ID,
@@ -94,7 +88,6 @@ class BeamSearch(SearchLoop):
             )
         parts = (constraints, penalty, is_prompt, xla_compile, shortlist)
         super().__init__(model, beam_size, *parts, start_id, eos_id, shifts)
-        self._stop_early = stop_early
         self._stopping = stopping
         every = (1 + len(self._ends)) * beam_size  # K of them go on, whichever end
         self._candidates = every if candidates is None else candidates
@@ -103,14 +96,11 @@ class BeamSearch(SearchLoop):
     def _most_candidates(self) -> int:
         return self._candidates
 
-    def _begin(
-        self, sentences: Sentences, numbers: tf.Tensor, length: tf.Tensor, longest: tf.Tensor
-    ) -> Any:
+    def _begin(self, sentences: Sentences, asked: Asked) -> Any:
         """Returns one alive hypothesis, the empty one, and no finished ones."""
-        del numbers, longest  # only sampling needs them
         batch = tf.shape(sentences.limits)[0]
         none = tf.fill([batch, self._beam_size], DEAD)
-        ids = tf.zeros([batch, self._beam_size, length], tf.int32)
+        ids = tf.zeros([batch, self._beam_size, asked.length], tf.int32)
         first = tf.concat([tf.zeros([batch, 1]), none[:, 1:]], axis=1)  # [B, K]
         return _Beams(ids, first, ids, none, tf.zeros([batch], tf.bool))
 
@@ -132,14 +122,12 @@ class BeamSearch(SearchLoop):
         ids = tf.where(here, tokens[..., None], reorder(old.alive_ids, parents))
         length = step + 1 - sentences.uncounted  # [B]
         ended = self._ended(tokens)
-        counts = self._counts(old.finished_scores)
+        counts = self._stopping.counts(old.finished_scores, self._candidates)
         may_end, survives = ended, ~ended
-        if self._stopping != T2T_STOPS:
-            # At the limit, alive hypotheses count as if they had ended.
-            at_limit = length >= sentences.limits - sentences.uncounted
-            may_end |= at_limit[:, None]
+        if self._stopping.ends_at_limit:
+            may_end |= (length >= sentences.limits - sentences.uncounted)[:, None]
         may_end &= counts
-        if self._stopping == SHRINKING:
+        if self._stopping.shrinks:
             survives &= counts
         alive_log_probs, (alive_ids, survivors) = best_of(
             tf.where(survives, log_probs, DEAD), self._beam_size, (ids, parents)
@@ -166,15 +154,6 @@ class BeamSearch(SearchLoop):
         if self._beam_size > 1:
             hypothesis = tf.nest.map_structure(lambda x: reorder(x, survivors), hypothesis)
         return new, hypothesis
-
-    def _counts(self, finished_scores: tf.Tensor) -> tf.Tensor:
-        """Returns which candidates, best first, count if they end: broadcasts to [B, C]."""
-        if self._stopping == T2T_STOPS:
-            return tf.constant(True)
-        room = tf.constant([self._beam_size])
-        if self._stopping == SHRINKING:
-            room -= tf.math.count_nonzero(finished_scores > DEAD, axis=1, dtype=tf.int32)  # [B]
-        return tf.range(self._candidates) < room[:, None]
 
     def _log_coverage(self, state: DecodeState, parents: tf.Tensor) -> tf.Tensor | float:
         """Returns the coverage of candidates [B, C], including the step that found them."""
@@ -210,7 +189,7 @@ class BeamSearch(SearchLoop):
         finished_scores: tf.Tensor,
         sentences: Sentences,
     ) -> tf.Tensor:
-        """Returns which sentences [B] are at their limit or cannot improve.
+        """Returns which sentences' searches [B] end.
 
         Args:
             length: [B], of the alive hypotheses.
@@ -219,16 +198,8 @@ class BeamSearch(SearchLoop):
             sentences: their greatest lengths.
         """
         limits = sentences.limits - sentences.uncounted
-        if self._stopping == SHRINKING:
-            return (alive_log_probs[:, 0] <= DEAD) | (length >= limits)
-        shortest, longest = length, limits
-        if self._stopping in (HEURISTIC, FIRST):  # as if the alive ones ended here
-            shortest, longest = length - 1, length
-        attainable = self.penalty.attainable(alive_log_probs[:, 0], shortest, longest)
-        is_t2t = self._stopping == T2T_STOPS
-        to_beat = finished_scores[:, 0 if is_t2t and self._stop_early else -1]
-        done = (to_beat > attainable) | (length >= limits)
-        return done | (to_beat > DEAD) if self._stopping == FIRST else done
+        standing = Standing(length, limits, alive_log_probs[:, 0], finished_scores)
+        return self._stopping.done(standing, self.penalty)
 
     def _results(self, beams: _Beams) -> Hypotheses:
         """Returns the finished hypotheses, or the alive ones if a sentence has none."""

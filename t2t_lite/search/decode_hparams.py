@@ -19,10 +19,19 @@ LENGTH_PENALTIES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-# When beam search ends: as in T2T; as in Hugging Face's transformers by its `early_stopping`; as in
-# Marian, where each hypothesis that ends leaves room for one less.
+def length_divisor(kind: str, alpha: float, length: Any) -> Any:
+    """Returns what divides the log-probability of an output of a length, EOS included.
+
+    Args:
+        kind: of `LENGTH_PENALTIES`.
+        alpha: its exponent.
+        length: a number, or a tensor of float32.
+    """
+    return LENGTH_PENALTIES[kind](length) ** alpha
+
+
+# When beam search ends, see search/stopping.py.
 STOPPING_RULES = ("t2t", "never", "false", "true", "marian")
-T2T_STOPS, NEVER_EARLY, HEURISTIC, FIRST, SHRINKING = STOPPING_RULES
 
 
 # How terms get into outputs: the search finds those that have them, or the source suggests them.

@@ -24,6 +24,7 @@ from t2t_lite.search.parts import SearchPart, StepModel, ends_of
 from t2t_lite.search.penalties import NO_PENALTY, Penalty
 from t2t_lite.search.sampling import RandomSearch, Sampler
 from t2t_lite.search.search_loop import SearchLoop
+from t2t_lite.search.stopping import T2TStopping, stopping_named
 from t2t_lite.search.term_search import TermSearch
 from t2t_lite.search.tree_grammar import TreeGrammar
 from t2t_lite.text.text_encoder import NoText, TextEncoder
@@ -73,11 +74,10 @@ def make_search(
         steps,
         h.beam_size,
         _own(own, Penalty) or Penalty.from_hparams(h, encoders, ""),
-        stop_early=not h.return_beams,
+        stopping_named(h.stopping, early=not h.return_beams),
         constraints=constraints,
         is_prompt=is_prompt,
         xla_compile=h.xla_compile,
-        stopping=h.stopping,
         shortlist=shortlist,
     )
 
@@ -109,7 +109,7 @@ def make_term_search(
         kinds,
         beam_size,
         penalty if h.beam_size > 1 else NO_PENALTY,
-        stop_early=not h.return_beams,
+        T2TStopping(early=not h.return_beams),
         constraints=(
             *_constraints(h, own, ()),
             *([Suppressed(tuple(others))] if others else []),

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from t2t_lite.errors import UsageError
 from t2t_lite.models.seq2seq import DecodeState, with_attention
-from t2t_lite.search.decode_hparams import LENGTH_PENALTIES, DecodeHParams
+from t2t_lite.search.decode_hparams import LENGTH_PENALTIES, DecodeHParams, length_divisor
 from t2t_lite.search.parts import SearchPart, StepModel, WrappedModel, inner_state, outer_state
 from t2t_lite.text.text_encoder import PAD_ID, TextEncoder
 
@@ -89,7 +89,7 @@ class Penalty(SearchPart):
 
     def _divisor(self, length: tf.Tensor) -> tf.Tensor:
         length = tf.cast(tf.maximum(length, 1), tf.float32)  # nothing ends within a prompt
-        return LENGTH_PENALTIES[self.length_penalty](length) ** self.alpha
+        return length_divisor(self.length_penalty, self.alpha, length)
 
 
 NO_PENALTY = Penalty()

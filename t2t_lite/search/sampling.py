@@ -12,7 +12,7 @@ from t2t_lite.models.seq2seq import DecodeState
 from t2t_lite.search.constraints import Constraint
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.search.parts import SearchPart, Sentences, StepModel
-from t2t_lite.search.search_loop import Hypotheses, SearchLoop, hypotheses
+from t2t_lite.search.search_loop import Asked, Hypotheses, SearchLoop, hypotheses
 from t2t_lite.text.text_encoder import EOS_ID, TextEncoder
 
 
@@ -127,9 +127,7 @@ class RandomSearch(SearchLoop):
         self._seed = seed
         self._sampler = sampler
 
-    def _begin(
-        self, sentences: Sentences, numbers: tf.Tensor, length: tf.Tensor, longest: tf.Tensor
-    ) -> _Samples:
+    def _begin(self, sentences: Sentences, asked: Asked) -> _Samples:
         limits = sentences.limits
         batch, samples = tf.shape(limits)[0], self._beam_size
 
@@ -139,14 +137,14 @@ class RandomSearch(SearchLoop):
             draws = tf.random.stateless_uniform(
                 [limit, samples], seed
             )  # the same shape in any batch
-            return tf.pad(draws, [[0, longest - limit], [0, 0]])
+            return tf.pad(draws, [[0, asked.longest - limit], [0, 0]])
 
         spec = tf.TensorSpec([None, samples], tf.float32)
         return _Samples(
-            ids=tf.zeros([batch, samples, length], tf.int32),
+            ids=tf.zeros([batch, samples, asked.length], tf.int32),
             log_probs=tf.zeros([batch, samples]),
             ended=tf.fill([batch, samples], False),
-            draws=tf.map_fn(draw, (numbers, limits), fn_output_signature=spec),
+            draws=tf.map_fn(draw, (asked.numbers, limits), fn_output_signature=spec),
             done=tf.fill([batch], False),
         )
 

@@ -6,7 +6,6 @@ sentences of the batch.
 
 import abc
 import functools
-import itertools
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -41,6 +40,21 @@ class Hypotheses(NamedTuple):
 
     ids: Any  # [B, K, L] int32, EOS included, 0 after it
     scores: Any  # [B, K] float32; `DEAD` if fewer than K were found, NaN if the model output it
+
+
+class Asked(NamedTuple):
+    """What a search begins with."""
+
+    inputs: Any  # [B, S] ids, 0 at padding
+    limits: Any  # [B], the maximum length of each output, EOS included
+    prefixes: Any  # [B, P], how each output begins; 0 after that
+    numbers: Any  # [B], the number of each sentence, whatever the batch
+    given: Any  # [B], tokens at the start whose log-probability is 0
+    vocabulary: Any  # [U], the ids of a narrowed vocabulary; else [0]
+    permitted: Any  # [B, U], which of them each sentence may have; else [B, 0]
+    length: Any  # steps to allocate
+    longest: Any  # steps that the search may take in all; no limit is greater
+    extra: Sequence[Any] = ()  # what a search of this kind needs besides
 
 
 class _Search(NamedTuple):
@@ -135,16 +149,12 @@ class SearchLoop(abc.ABC):
         return 1
 
     @abc.abstractmethod
-    def _begin(
-        self, sentences: Sentences, numbers: tf.Tensor, length: tf.Tensor, longest: tf.Tensor
-    ) -> Any:
+    def _begin(self, sentences: Sentences, asked: Asked) -> Any:
         """Returns the hypotheses before the first step.
 
         Args:
             sentences: what the caller says of each sentence.
-            numbers: [B], the number of each sentence, whatever the batch.
-            length: steps to allocate.
-            longest: steps that the search may take in all; no limit is greater.
+            asked: what the search begins with.
         """
 
     @abc.abstractmethod
@@ -216,18 +226,19 @@ class SearchLoop(abc.ABC):
             missing = max(-len(vocabulary) % _MULTIPLE, self._most_candidates - len(vocabulary))
             vocabulary = np.pad(vocabulary, [0, missing])
             permitted = np.pad(permitted, [(0, 0), (0, missing)])
-        features = (
-            (inputs, 0),
-            (limits, 1),
-            (prefixes, 0),
-            (numbers, 0),
-            (given, 0),
-            (vocabulary, 0),
-            (permitted, 0),
+        asked = Asked(
+            inputs=self._padded(inputs, 0),
+            limits=self._padded(limits, 1),
+            prefixes=self._padded(prefixes, 0),
+            numbers=self._padded(numbers, 0),
+            given=self._padded(given, 0),
+            vocabulary=self._padded(vocabulary, 0),
+            permitted=self._padded(permitted, 0),
+            length=size(length),
+            longest=shape[2],
+            extra=tuple(self._padded(x, 0) for x in extra),
         )
-        extra = [self._padded(x, 0) for x in extra]
-        arguments = (*itertools.starmap(self._padded, features), size(length), shape[2], *extra)
-        search = self._begun([tf.constant(x, tf.int32) for x in arguments])
+        search = self._begun(tf.nest.map_structure(lambda x: tf.constant(x, tf.int32), asked))
         run, resize = self._compiled
         step = tf.constant(0)
         while True:
@@ -266,17 +277,18 @@ class SearchLoop(abc.ABC):
             prefixes = tf.zeros([batch, 0], tf.int32)
         if given is None:
             given = tf.zeros([batch], tf.int32)
-        numbers, whole = tf.range(batch), tf.zeros([0], tf.int32)
         search = self._start_search(
-            inputs,
-            max_lengths,
-            prefixes,
-            numbers,
-            given,
-            whole,
-            tf.zeros([batch, 0], tf.int32),
-            length,
-            length,
+            Asked(
+                inputs=inputs,
+                limits=max_lengths,
+                prefixes=prefixes,
+                numbers=tf.range(batch),
+                given=given,
+                vocabulary=tf.zeros([0], tf.int32),
+                permitted=tf.zeros([batch, 0], tf.int32),
+                length=length,
+                longest=length,
+            )
         )
         search, _ = self._run_steps(search, tf.constant(0), length)
         return self._results(search.hypotheses)
@@ -302,20 +314,29 @@ class SearchLoop(abc.ABC):
     def _start(self) -> tf.types.experimental.ConcreteFunction:
         """The compiled start of a search, traced once for all B, S, P and L."""
         scalar, vector, matrix = _INTEGERS
-        sentences = (matrix, vector, matrix, vector, vector)
-        sizes = (scalar, scalar)
-        extra = self._extra_signature
-        return _traced(self._start_search, *sentences, vector, matrix, *sizes, *extra)
+        asked = Asked(
+            inputs=matrix,
+            limits=vector,
+            prefixes=matrix,
+            numbers=vector,
+            given=vector,
+            vocabulary=vector,
+            permitted=matrix,
+            length=scalar,
+            longest=scalar,
+            extra=tuple(self._extra_signature),
+        )
+        return _traced(self._start_search, asked)
 
-    def _begun(self, arguments: Sequence[tf.Tensor]) -> _Search:
+    def _begun(self, asked: Asked) -> _Search:
         """Starts a search; the first time, TensorFlow prepares the start while steps are traced."""
         start = self._start
         if "_compiled" in vars(self):
-            return start(*arguments)
+            return start(asked)
 
         def begin() -> _Search:
-            with tf.device(arguments[0].device):  # devices are chosen per thread
-                return start(*arguments)
+            with tf.device(asked.inputs.device):  # devices are chosen per thread
+                return start(asked)
 
         with ThreadPoolExecutor(1) as background:
             search = background.submit(begin)
@@ -335,30 +356,24 @@ class SearchLoop(abc.ABC):
         resize = _traced(self._keep_and_grow, search, vector, scalar)
         return run, resize
 
-    def _start_search(
-        self,
-        inputs: tf.Tensor,
-        limits: tf.Tensor,
-        prefixes: tf.Tensor,
-        numbers: tf.Tensor,
-        given: tf.Tensor,
-        vocabulary: tf.Tensor,
-        permitted: tf.Tensor,
-        length: tf.Tensor,
-        longest: tf.Tensor,
-        *extra: tf.Tensor,
-    ) -> _Search:
-        """Encodes the sentences and allocates `length` steps."""
-        state = self._model.start_decoding(inputs, self._beam_size, length)
+    def _start_search(self, asked: Asked) -> _Search:
+        """Encodes the sentences and allocates the first steps."""
+        state = self._model.start_decoding(asked.inputs, self._beam_size, asked.length)
         if self._shortlist:
-            state = narrowed(self._model, state, vocabulary)
-        uncounted = tf.zeros_like(limits)
+            state = narrowed(self._model, state, asked.vocabulary)
+        uncounted, given = tf.zeros_like(asked.limits), asked.given
         if self._is_prompt:
-            uncounted = given = tf.math.count_nonzero(prefixes, axis=1, dtype=tf.int32)
-        ends = tf.fill(tf.shape(limits), self._eos_id)
-        sentences = Sentences(limits, prefixes, ends, uncounted, given, permitted, extra)
-        hypotheses = self._begin(sentences, numbers, length, longest)
-        return _Search(sentences, state, hypotheses)
+            uncounted = given = tf.math.count_nonzero(asked.prefixes, axis=1, dtype=tf.int32)
+        sentences = Sentences(
+            asked.limits,
+            asked.prefixes,
+            tf.fill(tf.shape(asked.limits), self._eos_id),
+            uncounted,
+            given,
+            asked.permitted,
+            asked.extra,
+        )
+        return _Search(sentences, state, self._begin(sentences, asked))
 
     def _decode_step(
         self, ids: tf.Tensor, step: tf.Tensor, state: DecodeState, sentences: Sentences

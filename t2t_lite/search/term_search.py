@@ -17,7 +17,8 @@ from t2t_lite.search.beam_search import BeamSearch, best_of
 from t2t_lite.search.constraints import Constraint
 from t2t_lite.search.parts import DEAD, Sentences, StepModel
 from t2t_lite.search.penalties import Penalty, coverage_so_far
-from t2t_lite.search.search_loop import reorder
+from t2t_lite.search.search_loop import Asked, reorder
+from t2t_lite.search.stopping import T2TStopping
 from t2t_lite.search.top_k import top_k
 from t2t_lite.terms.term_automaton import KINDS, TermTables
 from t2t_lite.text.text_encoder import EOS_ID, PAD_ID
@@ -59,7 +60,7 @@ class TermSearch(BeamSearch):
         kinds: [V], the kind of each id: see `term_automaton.kinds`.
         beam_size: K; more than the ids of all terms of a sentence, so that each bank has a place.
         penalty: scores finished hypotheses.
-        stop_early: as in `BeamSearch`.
+        stopping: as in `BeamSearch`; T2T's rule.
         constraints: as in `BeamSearch`.
         xla_compile: as in `BeamSearch`.
     """
@@ -74,19 +75,15 @@ class TermSearch(BeamSearch):
         kinds: np.ndarray,
         beam_size: int,
         penalty: Penalty,
-        stop_early: bool = True,
+        stopping: T2TStopping,
         constraints: Sequence[Constraint] = (),
         xla_compile: bool = False,
     ) -> None:
-        super().__init__(
-            model, beam_size, penalty, stop_early, constraints, xla_compile=xla_compile
-        )
+        super().__init__(model, beam_size, penalty, stopping, constraints, xla_compile=xla_compile)
         self._kinds = kinds
 
-    def _begin(
-        self, sentences: Sentences, numbers: tf.Tensor, length: tf.Tensor, longest: tf.Tensor
-    ) -> _TermBeams:
-        beams = super()._begin(sentences, numbers, length, longest)
+    def _begin(self, sentences: Sentences, asked: Asked) -> _TermBeams:
+        beams = super()._begin(sentences, asked)
         none = tf.zeros_like(beams.alive_ids[:, :, 0])
         terms = tf.shape(TermTables(*sentences.extra).needed)[1]
         met = tf.tile(none[:, :, None], [1, 1, terms])

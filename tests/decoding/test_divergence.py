@@ -37,6 +37,7 @@ from t2t_lite.search.ensemble import Ensemble
 from t2t_lite.search.penalties import NO_PENALTY, Penalty
 from t2t_lite.search.sampling import RandomSearch, Sampler
 from t2t_lite.search.search_loop import Hypotheses
+from t2t_lite.search.stopping import T2TStopping
 from t2t_lite.search.tree_grammar import TreeGrammar
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.prometheus import ServerMetrics
@@ -48,7 +49,9 @@ from t2t_lite.training.evaluation import Evaluator
 SEARCHES = {
     "greedy": greedy_search,
     "beam": lambda model: BeamSearch(model, 3, Penalty(0.6)),
-    "beam_of_all": lambda model: BeamSearch(model, 2, NO_PENALTY, stop_early=False),
+    "beam_of_all": lambda model: BeamSearch(
+        model, 2, NO_PENALTY, stopping=T2TStopping(early=False)
+    ),
     "constrained": lambda model: BeamSearch(
         model, 2, Penalty(0.6), constraints=[MinLength(3), NoRepeatedNgrams(2)]
     ),

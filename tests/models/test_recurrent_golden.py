@@ -16,6 +16,7 @@ from support.terms import terms_of
 from t2t_lite import registry
 from t2t_lite.models.seq2seq import with_attention
 from t2t_lite.search.beam_search import BeamSearch, Penalty, greedy_search
+from t2t_lite.search.stopping import T2TStopping
 
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden" / "compared"
 
@@ -258,7 +259,7 @@ def test_penalties_are_those_of_nvidia_where_its_flaws_change_nothing():
     model, _, settings = load("gnmt")
     recorded, how = np.load(GOLDEN / "gnmt" / "decode.npz"), settings["decode"]
     penalty = Penalty(how["len_norm_factor"], coverage_penalty=how["cov_penalty_factor"])
-    search = BeamSearch(model, how["beam_size"], penalty, stop_early=False)
+    search = BeamSearch(model, how["beam_size"], penalty, stopping=T2TStopping(early=False))
     inputs = recorded["inputs"]
     ids, _ = search(inputs, np.full(len(inputs), how["max_seq_len"] - 1))
     wanted = [up_to_eos(row) for row in recorded["beam4/outputs"]]

@@ -18,6 +18,7 @@ from t2t_lite.search.beam_search import BeamSearch
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.search.parts import DEAD
 from t2t_lite.search.penalties import Penalty
+from t2t_lite.search.stopping import T2TStopping
 
 EOS = 1
 VOCABULARY, LIMIT, ALPHA = 4, 3, 0.6
@@ -47,7 +48,7 @@ def test_an_exported_beam_of_all_hypotheses_is_exhaustive_search(kind, tmp_path)
     model = make_model(kind, targets_vocab_size=VOCABULARY, **ONE_LAYER.get(kind, {}))
     inputs = np.array([[5, 9, 1], [8, 1, 0], [1, 0, 0]], np.int32)
     limits = np.count_nonzero(inputs, axis=1)
-    search = BeamSearch(model, VOCABULARY**LIMIT, Penalty(ALPHA), stop_early=False)
+    search = BeamSearch(model, VOCABULARY**LIMIT, Penalty(ALPHA), stopping=T2TStopping(early=False))
     hparams = DecodeHParams(beam_size=VOCABULARY**LIMIT, extra_length=0, return_beams=True)
     tf.saved_model.save(IdsModule(model, search, hparams), str(tmp_path))
     exported = tf.saved_model.load(str(tmp_path))(tf.constant(inputs))

@@ -15,6 +15,7 @@ from t2t_lite.models.output_projection import EXCLUDED
 from t2t_lite.search.beam_search import BeamSearch
 from t2t_lite.search.constraints import MinLength
 from t2t_lite.search.penalties import NO_PENALTY
+from t2t_lite.search.stopping import T2TStopping
 
 KIND = "classifier"
 CLASSES = 3
@@ -51,7 +52,7 @@ def test_first_the_classes_then_eos(model, features):
 @pytest.mark.integration
 def test_outputs_are_the_classes_with_their_probabilities(model, features):
     """There are no more of them, however wide the beam; a limit of two symbols is enough."""
-    search = BeamSearch(model, 8, NO_PENALTY, stop_early=False)
+    search = BeamSearch(model, 8, NO_PENALTY, stopping=T2TStopping(early=False))
     ids, scores = search(features["inputs"], [2, 9, 5])
     for row, row_scores, wanted in zip(
         ids, scores, classes_of(model, features["inputs"]), strict=True

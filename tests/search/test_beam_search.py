@@ -18,6 +18,7 @@ from t2t_lite.models.transformer import Transformer
 from t2t_lite.search.beam_search import BeamSearch, best_of, greedy_search
 from t2t_lite.search.parts import DEAD
 from t2t_lite.search.penalties import Penalty
+from t2t_lite.search.stopping import T2TStopping
 
 EOS = 1
 
@@ -268,7 +269,9 @@ def test_scores_are_the_log_probabilities_of_the_full_model(layers, before, afte
     projection = model.output_projection
     set_logits(model, lambda hidden: projection(hidden) + no_padding)
     inputs = np.random.RandomState(layers).randint(2, 9, (12, 5)).astype(np.int32)
-    found = BeamSearch(model, beam_size=3, penalty=Penalty(), stop_early=False)(inputs, [6] * 12)
+    found = BeamSearch(model, beam_size=3, penalty=Penalty(), stopping=T2TStopping(early=False))(
+        inputs, [6] * 12
+    )
     assert (found.scores[:, 0] > DEAD).all()
     compared = 0
     for beam in range(3):

@@ -15,6 +15,7 @@ from t2t_lite.search.constraints import EndAtLimit, FixedLength, MinLength, NoRe
 from t2t_lite.search.parts import DEAD
 from t2t_lite.search.penalties import NO_PENALTY, Penalty
 from t2t_lite.search.sampling import RandomSearch
+from t2t_lite.search.stopping import T2TStopping
 
 EOS, A, B = 1, 2, 3
 NEVER = [0.0, 0.0, 0.0, 0.0]
@@ -62,7 +63,7 @@ def search(model, penalty=NO_PENALTY, limit=4, constraints=(), prefix=None, is_p
 @functools.cache
 def compiled(model, penalty, constraints=(), is_prompt=False):
     settings = {"constraints": constraints, "is_prompt": is_prompt}
-    return BeamSearch(model, 2, penalty, stop_early=False, **settings)
+    return BeamSearch(model, 2, penalty, stopping=T2TStopping(early=False), **settings)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +159,9 @@ def test_other_ids_may_end_an_output():
     """They stay in the output; the least length and an exact one hold for them, too."""
     model = ByHand(np.array(TABLE)[:, None], ATTENTION)
     model.other_ends = (B,)
-    found = BeamSearch(model, 2, NO_PENALTY, stop_early=False)(np.array([[1, 5]]), [4])
+    found = BeamSearch(model, 2, NO_PENALTY, stopping=T2TStopping(early=False))(
+        np.array([[1, 5]]), [4]
+    )
     check(found, [([B], math.log(0.4)), ([A, EOS], log([0.6, 0.55]))])
     long = (MinLength(1, (B,)),)
     found = BeamSearch(model, 2, NO_PENALTY, False, long)(np.array([[1, 5]]), [4])
@@ -267,7 +270,7 @@ def test_stopping_early_finds_the_same_best(penalty):
     model = ByHand(table, draw.dirichlet(np.ones(2), 7))
     inputs = np.stack([np.arange(1, 201), np.ones(200)], axis=1)
     early, late = (
-        BeamSearch(model, 3, penalty, stop_early)(inputs, [12] * 200)
+        BeamSearch(model, 3, penalty, T2TStopping(stop_early))(inputs, [12] * 200)
         for stop_early in (True, False)
     )
     np.testing.assert_array_equal(early.ids[:, 0], late.ids[:, 0])

@@ -10,7 +10,9 @@ import tensorflow as tf
 from support.rounding import assert_close
 from t2t_lite.models.seq2seq import DecodeState
 from t2t_lite.search.beam_search import BeamSearch
+from t2t_lite.search.decode_hparams import STOPPING_RULES
 from t2t_lite.search.penalties import Penalty
+from t2t_lite.search.stopping import RULES, Shrinking, stopping_named
 
 EOS = 1
 BEAMS, LIMIT, VOCABULARY, SENTENCES = 3, 9, 7, 40
@@ -90,7 +92,9 @@ def expected_of_marian(log_probs: np.ndarray, alpha: float) -> Hypothesis:
 @pytest.mark.parametrize("ending", [1.0, -1.0])
 def test_the_rule_of_marian(alpha: float, ending: float):
     log_probs = random_log_probs(1, ending)
-    search = BeamSearch(MarkovModel(log_probs), BEAMS, Penalty(alpha, "average"), stopping="marian")
+    search = BeamSearch(
+        MarkovModel(log_probs), BEAMS, Penalty(alpha, "average"), stopping=Shrinking()
+    )
     ids, scores = search(np.arange(1, SENTENCES + 1)[:, None], LIMIT)
     wanted = [expected_of_marian(table, alpha) for table in log_probs]
     # Not the ids: the same tokens in another order have the same score.
@@ -106,7 +110,12 @@ def test_the_rule_of_marian(alpha: float, ending: float):
 )
 def test_the_rules_of_transformers(stopping: str, alpha: float):
     log_probs = random_log_probs(0, 1.0)
-    search = BeamSearch(MarkovModel(log_probs), BEAMS, Penalty(alpha, "average"), stopping=stopping)
+    search = BeamSearch(
+        MarkovModel(log_probs),
+        BEAMS,
+        Penalty(alpha, "average"),
+        stopping=stopping_named(stopping, early=True),
+    )
     ids, scores = search(np.arange(1, SENTENCES + 1)[:, None], LIMIT)
     wanted = [expected(table, alpha, stopping) for table in log_probs]
     # Not the ids: the same tokens in another order have the same score.
@@ -125,3 +134,7 @@ def test_each_rule_matters():
     ]
     found.append([expected_of_marian(table, 1.0) for table in log_probs])
     assert all(one != other for one, other in itertools.combinations(found, 2))
+
+
+def test_every_rule_has_a_name_among_the_decode_hparams():
+    assert tuple(RULES) == STOPPING_RULES

@@ -10,6 +10,7 @@ from support.pieces import PieceEncoder
 from t2t_lite.models.seq2seq import DecodeState
 from t2t_lite.search.constraints import MinLength
 from t2t_lite.search.penalties import NO_PENALTY, Penalty
+from t2t_lite.search.stopping import T2TStopping
 from t2t_lite.search.term_search import TermSearch
 from t2t_lite.terms.spelling import Speller
 from t2t_lite.terms.term_automaton import batched, kinds, term_tables
@@ -92,7 +93,7 @@ def make(model, beam_size, xla_compile=False, penalty=PENALTY, constraints=()):
         kinds(SPELLER.borders),
         beam_size,
         penalty,
-        stop_early=False,
+        stopping=T2TStopping(early=False),
         constraints=constraints,
         xla_compile=xla_compile,
     )

@@ -7,6 +7,7 @@ from t2t_lite.errors import UsageError
 from t2t_lite.models.seq2seq import DecodeState
 from t2t_lite.search.beam_search import BeamSearch, greedy_search
 from t2t_lite.search.penalties import Penalty
+from t2t_lite.search.stopping import T2TStopping
 from t2t_lite.search.tree_grammar import TreeGrammar
 from t2t_lite.text.lexicon import TreeSymbolEncoder
 from t2t_lite.text.subword_text_encoder import SubwordTextEncoder
@@ -131,7 +132,9 @@ def test_finds_the_best_of_all_trees():
     assert len(outputs) > 20
     inputs = sources(1, moods=[7, 8])
     model = TreeGrammar(Moody(), SYMBOLS, LEXICON, TEXTS, extra_length=length - inputs.shape[1])
-    found = BeamSearch(model, 64, Penalty(0.0), stop_early=False)(inputs, [length] * 2)
+    found = BeamSearch(model, 64, Penalty(0.0), stopping=T2TStopping(early=False))(
+        inputs, [length] * 2
+    )
     for sentence in range(2):
         scores = [score(model, inputs[sentence : sentence + 1], row) for row in outputs]
         # What the grammar allows is all trees and nothing else.

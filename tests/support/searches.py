@@ -7,6 +7,7 @@ from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.search.beam_search import BeamSearch, greedy_search
 from t2t_lite.search.penalties import Penalty
 from t2t_lite.search.search_loop import SearchLoop
+from t2t_lite.search.stopping import T2TStopping
 
 EOS = 1
 
@@ -24,6 +25,6 @@ def searches(model: Seq2Seq) -> Callable[[int, float, bool], SearchLoop]:
     def make(beam_size: int, alpha: float, stop_early: bool) -> SearchLoop:
         if beam_size == 1:
             return greedy_search(model)
-        return BeamSearch(model, beam_size, Penalty(alpha), stop_early)
+        return BeamSearch(model, beam_size, Penalty(alpha), T2TStopping(stop_early))
 
     return make
