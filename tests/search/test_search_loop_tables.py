@@ -164,10 +164,10 @@ def test_other_ids_may_end_an_output():
     )
     check(found, [([B], math.log(0.4)), ([A, EOS], log([0.6, 0.55]))])
     long = (MinLength(1, (B,)),)
-    found = BeamSearch(model, 2, NO_PENALTY, False, long)(np.array([[1, 5]]), [4])
+    found = BeamSearch(model, 2, NO_PENALTY, T2TStopping(False), long)(np.array([[1, 5]]), [4])
     check(found, [([A, EOS], log([0.6, 0.55])), ([A, B], log([0.6, 0.45]))])
     exact = (FixedLength((B,)),)
-    found = BeamSearch(model, 2, NO_PENALTY, False, exact)(np.array([[1, 5]]), [1])
+    found = BeamSearch(model, 2, NO_PENALTY, T2TStopping(False), exact)(np.array([[1, 5]]), [1])
     check(found, [([B], math.log(0.4))])
     samples = RandomSearch(model, 8, seed=0)(np.array([[1, 5]]), [4]).ids[0].tolist()
     assert {tuple(ids) for ids in samples} <= {(B, 0, 0, 0), (A, EOS, 0, 0), (A, B, 0, 0)}
@@ -219,7 +219,7 @@ def test_a_beam_of_all_hypotheses_is_exhaustive_search(penalty, least, size, pre
         *([MinLength(least)] if least else []),
         *([NoRepeatedNgrams(size)] if size else []),
     ]
-    search = BeamSearch(model, vocabulary**limit, penalty, False, constraints)
+    search = BeamSearch(model, vocabulary**limit, penalty, T2TStopping(False), constraints)
     # The second sentence has a padded source and no prefix.
     inputs, prefixes = np.array([[1, 4, 4], [2, 4, 0]]), np.array([prefix, [0] * len(prefix)])
     ids, scores = search(inputs, [limit] * 2, prefixes)
