@@ -48,19 +48,33 @@ _VOID_ELEMENTS = frozenset(
     | {"input", "link", "meta", "param", "source", "track", "wbr"}
 )
 
-# Braces, nested twice, as in ICU's {n, plural, one {# file} other {# files}}.
-_INNER = r"(?:[^{}]++|\{(?:[^{}]++|\{[^{}]*+\})*+\})*+"
+# Balanced braces, four deep, as in ICU's
+# {who, select, other {{n, plural, one {# file} other {# files of {owner}}}}}.
+_INNER = "[^{}]*+"
+for _ in range(4):
+    _INNER = rf"(?:[^{{}}]++|\{{{_INNER}\}})*+"
+_ICU_CHOICE = r",\s*+(?:plural|select|selectordinal)\s*+,"
+_ICU_FORMAT = r",\s*+(?:number|date|time|ordinal|duration|spellout|list|choice)\s*+(?:,[^{}]*+)?"
+_FORMAT = r"(?:[:!](?!\s)[^{}]*+(?:\{[^{}]*+\}[^{}]*+)*+)?"  # C#'s, Python's and Rust's
+# GNU's old `quoting' is text. What follows the second quote tells it from code with strings.
+_GNU_QUOTED = r"`[^`'\n]+'(?:[\s.,:;!?)]|\Z)"
+_PRINTF = r"""[-+\#0]*+(?:\d++|\*)?(?:\.(?:\d++|\*))?
+    (?:hh?|ll?|[Lqjzt])?[diouxXeEfFgGcrsSpaA@]"""
 _PROTECTED = rf"""
     (?:https?|ftp|file)://(?:(?!&(?:[lg]t|quot|apos);)[^\s<>"'`{{}}])*[^\s<>"'`{{}}.,;:!?)\]]
   | (?<![\w.+\-])[\w.+\-]++@[\w\-]+(?:\.[\w\-]+)+
   | (?<![\w/.:\-~])/(?:[\w.\-]++/)+[\w.\-]*\w       # an absolute path
-  | `[^`\n]+`
+  | (?!{_GNU_QUOTED})`[^`\n]+`(?![\w%])
   | \{{\{{[^{{}}\n]*+\}}\}}
-  | [$%\#]?\{{\s*+[\w.$\[\]\-]*+\s*+(?:[,:!]{_INNER})?\}}
+  | \{{\s*+\w++\s*+(?:{_ICU_CHOICE}{_INNER}|{_ICU_FORMAT})\}}
+  | [$%\#]?\{{\s*+[\w.$\[\]\-]*+\s*+(?:,\s*+-?\d++)?{_FORMAT}\}}
   | \$\[\w+\]                                     # OpenOffice
+  | \[X\d+X\]                                     # Weblate, in place of what it protects
   | %\(\w+\)[-+\#0]*+[\d.]*+[a-zA-Z]              # Python
-  | (?<!\d)%(?:\d+\$)?[-+\#0]*+(?:\d++|\*)?(?:\.(?:\d++|\*))?    # printf
-    (?:hh?|ll?|[Lqjzt])?[diouxXeEfFgGcrsSpaA@]
+  | (?<!\d)%(?:<\w+>|&lt;\w+&gt;)[-+\#0]*+[\d.]*+[a-zA-Z]  # Ruby
+  | %\d+![^!\s]++!                                 # Windows
+  | (?<!\d)%(?:\d+\$)?{_PRINTF}
+  | (?<!\d)%L?(?:n(?!\w)|[1-9]\d?(?![\d%]))        # Qt and KDE
   | (?<!\d)%%
   | %[A-Z][A-Z_]{{2,}}%?
   | \p{{RI}}\p{{RI}}
@@ -103,6 +117,12 @@ _PATTERNS = {
 
 _XML_ENTITIES = frozenset(["&amp;", "&lt;", "&gt;", "&quot;", "&apos;"])
 _NO_BREAK_SPACES = "\u00a0\u202f"
+_ICU_MESSAGE = regex.compile(rf"\{{\s*+\w++\s*+{_ICU_CHOICE}")
+
+
+def has_icu_message(text: str) -> bool:
+    """Returns whether a text has a choice by ICU's rules, of which only parts are text."""
+    return bool(_ICU_MESSAGE.search(text))
 
 
 def tokens_of(segment: str, kind: str) -> Iterator[Token]:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_lite.markup.kinds import HTML, KINDS, PLACEHOLDERS, XML
-from t2t_lite.markup.tokens import TokenKind, tokens_of
+from t2t_lite.markup.tokens import TokenKind, has_icu_message, tokens_of
 
 
 def _kinds(segment: str, kind: str = HTML) -> list[tuple[TokenKind, str]]:
@@ -70,15 +70,31 @@ def test_the_text_of_a_script_is_hidden():
         "${user.name}",
         "{{ count }}",
         "{n, plural, one {# file} other {# files}}",
+        "{VAR, select, other {{n, plural, =1 {# file} other {{b} files}}}}",
+        "{n, number}",
+        "{0,number,#.#}",
+        "{0,-10:N2}",
         "{price:.2f}",
+        "{x!r:>{width}}",
         "%s",
         "%1$d",
         "%-5.2f",
         "%(total)d",
         "%%",
+        "%1",
+        "%99",
+        "%L1",
+        "%n",
+        "%Ln",
+        "%&lt;total&gt;.2f",
+        "%1!s!",
+        "%2!-10.10ls!",
+        "[X5X]",
         "%PRODUCTNAME",
         "$[officename]",
         "`rm -r x`",
+        "`d['a'] = f('x', '')`",
+        "`don't`",
         "😀",
         "👩\u200d👩\u200d👧",
         "👍🏽",
@@ -96,10 +112,37 @@ def test_pieces_are_protected(piece, kind):
 
 
 @pytest.mark.parametrize(
-    "text", ["100% sure, 50%discount", "{see below, please}", "a < b > c", "x © y ™", "R&D; 5 & 6"]
+    "text",
+    [
+        "100% sure, 50%discount, 5%nice",
+        "{see below, please} {b, and c: d} {note: that}",
+        "a < b > c",
+        "x © y ™",
+        "R&D; 5 & 6",
+        "cannot open `a': it is not a `regular' file",
+        "`one'/`two' (`three')",
+        "[X] [XIX] X5X",
+    ],
 )
 def test_text_is_text(text):
     assert _kinds(text, PLACEHOLDERS) == [(TokenKind.TEXT, text)]
+
+
+def test_gnu_quotes_of_placeholders_are_text():
+    text = "`%s' is not in `%s', nor in `%s'"
+    found = [raw for kind, raw in _kinds(text, PLACEHOLDERS) if kind is TokenKind.PROTECTED]
+    assert found == ["%s"] * 3
+
+
+def test_placeholders_of_ruby():
+    assert _kinds("up %<total>.2f", PLACEHOLDERS)[1] == (TokenKind.PROTECTED, "%<total>.2f")
+    assert _kinds("10%<b>x</b>")[1] == (TokenKind.OPEN, "<b>")
+
+
+def test_icu_messages():
+    assert has_icu_message("You have {n, plural, one {# file} other {# files}}.")
+    assert has_icu_message("{g,select,other{x}} {")
+    assert not has_icu_message("{n, number} {plural} {a, b: c}")
 
 
 @given(st.text(alphabet="<>/&;!-?'\"= abr{}%$#x1@.:`\n", max_size=40), st.sampled_from(KINDS))
