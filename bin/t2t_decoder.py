@@ -7,7 +7,7 @@ from t2t_lite.bin.command import Command, config_flags, from_flags
 from t2t_lite.bin.console import quiet_import
 from t2t_lite.data.problem import split_to_decode
 from t2t_lite.decoding.config import STANDARD_INPUT, TEXT, DecoderConfig
-from t2t_lite.documents.kinds import is_document
+from t2t_lite.documents.kinds import PO_ENDINGS, ending, is_document
 from t2t_lite.errors import UsageError
 from t2t_lite.metrics.by_name import output_metric, split_metrics
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -33,7 +33,7 @@ COMMAND = Command(
 def main(args: types.SimpleNamespace) -> None:
     """Runs the command."""
     config = configure(args)
-    if is_document(config.decode_from_file):
+    if _is_document(args):
         with quiet_import():
             from t2t_lite.documents import job
         job.run(config)
@@ -97,13 +97,32 @@ def _check_files(args: types.SimpleNamespace) -> None:
             raise UsageError(f"--{name} needs --decode_from_file or --decode_interactive")
     if args.score_file:
         COMMAND.require(args, "decode_to_file")
-    if is_document(args.decode_from_file):
-        COMMAND.require(args, "decode_to_file")
-        for name in ("score_file", "prefix_file", "decode_reference"):
-            if getattr(args, name):
-                raise UsageError(f"--{name} has lines, and --decode_from_file is a document")
-        if args.output_format != TEXT:
-            raise UsageError("a document (--decode_from_file) has no --output_format")
+    _check_document(args)
+
+
+def _check_document(args: types.SimpleNamespace) -> None:
+    """Raises UsageError if flags do not fit a document, or the lack of one."""
+    if args.as_lines and not args.decode_from_file:
+        raise UsageError("--as_lines needs --decode_from_file")
+    if not _is_document(args):
+        if args.fuzzy:
+            raise UsageError("--fuzzy needs a .po file (--decode_from_file)")
+        return
+    COMMAND.require(args, "decode_to_file")
+    for name in ("score_file", "prefix_file", "decode_reference"):
+        if getattr(args, name):
+            raise UsageError(f"--{name} has lines, and --decode_from_file is a document")
+    if args.output_format != TEXT:
+        raise UsageError("a document (--decode_from_file) has no --output_format")
+    if args.fuzzy and ending(args.decode_from_file) not in PO_ENDINGS:
+        raise UsageError(
+            "--fuzzy is for .po files: XLIFF says in every new translation that a machine made it, "
+            "and HTML has no such mark"
+        )
+
+
+def _is_document(args: types.SimpleNamespace) -> bool:
+    return not args.as_lines and is_document(args.decode_from_file)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ import types
 
 from t2t_lite.errors import UserError
 
-DOCUMENTS = "documents"  # .po files
 IMPORT = "import"  # models of Marian and Hugging Face
 LANGUAGES = "languages"  # which language a text is in
 PLOTS = "plots"  # matplotlib
@@ -14,7 +13,6 @@ SERVE = "serve"  # the HTTP server
 
 # The modules of each extra.
 _PACKAGES = {
-    DOCUMENTS: ("polib",),
     IMPORT: ("safetensors", "torch", "yaml"),
     LANGUAGES: ("py3langid",),
     PLOTS: ("matplotlib",),

@@ -77,6 +77,12 @@ class DecoderConfig(Config):
         reads=True,
         group="Input",
     )
+    as_lines: bool = setting(
+        False, "Read --decode_from_file as lines, whatever document the ending of its name means."
+    )
+    fuzzy: bool = setting(
+        False, "Mark the new translations of a .po file as fuzzy, for somebody to review."
+    )
     decode_interactive: bool = setting(False, "Decode lines as you type them.")
     score_file: str = setting(
         "",

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
-from t2t_lite.documents.document import Parts, collapsed
+from t2t_lite.documents.document import Parts, Report, collapsed
 from t2t_lite.markup.kinds import HTML
 from t2t_lite.markup.segment import is_translated
 from t2t_lite.markup.tokens import Token, TokenKind, tokens_of
+from t2t_lite.text.charsets import Charset
 from t2t_lite.text.source_form import has_text
 
 # Elements within a sentence: phrasing content of the HTML standard, and of earlier ones.
@@ -33,18 +34,23 @@ class HtmlPage:
         segments: as in `Document`.
 
     Raises:
-        UnicodeDecodeError: it is not UTF-8.
+        DataError: it is not UTF-8.
     """
 
     markup = HTML
 
-    def __init__(self, contents: bytes) -> None:
+    def __init__(self, contents: bytes, is_xml: bool = False) -> None:
         self._parts = Parts()
         self._run: list[Token] = []
         self._untranslated: list[str] = []  # open elements, from the first that stays
-        for token in tokens_of(contents.decode(), HTML):
+        for token in tokens_of(Charset("utf-8").decoded(contents), HTML):
             self._add(token)
         self._end_run()
+
+    @property
+    def report(self) -> Report:
+        """What becomes of the segments."""
+        return Report(len(self.segments))
 
     @property
     def segments(self) -> list[str]:

@@ -1,100 +1,158 @@
-"""Gettext's .po files: messages without a translation get one, with their plural forms."""
+"""Gettext's .po files, edited in place: messages get the translations that they lack."""
 
-import itertools
+import codecs
+import collections
 import re
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
 
-from t2t_lite import extras
-from t2t_lite.documents.document import Parts
+from t2t_lite.documents.document import ICU_MESSAGES, Parts, Report
+from t2t_lite.documents.po_messages import Form, Message, messages, read, written
 from t2t_lite.errors import DataError, quoted
+from t2t_lite.markup.formats import agreeing, format_of, stood_in
 from t2t_lite.markup.kinds import PLACEHOLDERS
+from t2t_lite.markup.tokens import has_icu_message
+from t2t_lite.text.charsets import Charset, spliced
+from t2t_lite.text.plural_forms import forms_for_one
 
-if TYPE_CHECKING:
-    import polib
-
+_FUZZY, _CHANGED = "fuzzy", "placeholders that the translation changed"  # why messages are left
+_CHARSET = re.compile(r"charset=([^\s\\;\"]+)")
+_UNNAMED = "CHARSET"  # a template's charset
 _LINES = re.compile(r"([\n\r\t]+)")
-_COUNT = re.compile(r"nplurals\s*=\s*([1-9])\s*(?:;|$)")  # no language has more than six
+
+_Key = tuple[str, str]  # a text to translate, and the name of its format
 
 
 class PoFile:
-    """A file of messages; its header, comments, contexts and existing translations stay.
+    """A file of messages, of which those without a translation get one; all else stays.
 
-    Of a message with plural forms, the first form is the translation of the singular, and the
-    others are that of the plural.
+    A plural form gets the translation of the singular if, by the header's formula, it serves the
+    number one alone, and else that of the plural.
 
     Args:
         contents: its bytes.
+        fuzzy: mark the messages that get a translation as fuzzy, for review.
 
     Attributes:
         markup: placeholders; HTML's tags only if the user says so.
-        segments: the lines of the messages, as in `Document`.
+        report: of messages.
 
     Raises:
-        UserError: polib is not installed.
-        DataError: a line has half a string.
-        OSError: the file is malformed; the message names the line.
+        DataError: it is no .po file, or not in the charset that its header names.
     """
 
     markup = PLACEHOLDERS
 
-    def __init__(self, contents: bytes) -> None:
-        extras.require(extras.DOCUMENTS, "reading .po files")
-        import polib
-
-        text = contents.decode()
-        _require_strings(text)
-        self._file = polib.pofile(text, wrapwidth=0)
-        self._parts = [(text, _parts(text)) for text in self._untranslated_texts()]
+    def __init__(self, contents: bytes, fuzzy: bool = False) -> None:
+        self._contents, self._fuzzy = contents, fuzzy
+        self._header = _header(contents)
+        named = _CHARSET.search(self._header.raw)
+        self._is_unnamed = bool(named and named[1] == _UNNAMED)
+        declared = named[1] if named and not self._is_unnamed else "utf-8"
+        self._charset = Charset.of(contents, declared)
+        self._text = self._charset.decoded(contents)
+        self._newline = "\r\n" if "\r\n" in self._text else "\n"
+        self._ones, fault = forms_for_one(self._header.raw)
+        self.report = Report()
+        self._todo = [todo for message in messages(self._text) if (todo := self._to_do(message))]
+        self._left = self.report.left
+        if fault and any("msgid_plural" in message.texts for message, _ in self._todo):
+            self.report.notes.append(fault)
+        self._texts = {key: _parts(*key) for _, keys in self._todo for key in keys.values()}
 
     @property
     def segments(self) -> list[str]:
-        """What is translated."""
-        return [segment for _, parts in self._parts for segment in parts.segments]
+        """What is translated: the lines of each text once."""
+        return [line for parts, _ in self._texts.values() for line in parts.segments]
 
     def translated(self, outputs: Sequence[str]) -> bytes:
         """Returns the file with the translations of its segments."""
-        left, texts = iter(outputs), {}
-        for text, parts in self._parts:
-            texts[text] = parts.joined([*itertools.islice(left, len(parts.segments))])
-        for entry in self._entries():
-            if not entry.msgid_plural:
-                entry.msgstr = texts[entry.msgid]
-                continue
-            entry.msgstr_plural = {
-                form: texts[entry.msgid_plural if form else entry.msgid]
-                for form in self._forms() or entry.msgstr_plural or range(2)
-            }
-        written = str(self._file).rstrip("\n") + "\n"
-        if not self._file.header:  # polib writes a line for its comment nevertheless
-            written = written.removeprefix("#\n")
-        return written.encode()
+        left = iter(outputs)
+        targets = {
+            key: agreeing(key[0], parts.joined(left), key[1], meant)
+            for key, (parts, meant) in self._texts.items()
+        }
+        edits: list[tuple[int, int, str]] = []
+        changed = 0
+        for message, keys in self._todo:
+            texts = {form: text for form, key in keys.items() if (text := targets[key]) is not None}
+            if len(texts) == len(keys):
+                edits += self._edits(message, texts)
+            else:
+                changed += 1
+        self.report.translated = len(self._todo) - changed
+        self.report.left = self._left + collections.Counter({_CHANGED: changed})
+        return self._spliced(edits)
 
-    def _entries(self) -> "Iterator[polib.POEntry]":
-        return (e for e in self._file if not (e.obsolete or e.translated()) and e.msgid)
+    def _to_do(self, message: Message) -> tuple[Message, Mapping[int, _Key]] | None:
+        """Returns a message and what its forms lack; None: it stays, which is counted."""
+        charset, forms = self._charset.name, message.forms
+        singular = read(message.texts["msgid"], charset)
+        plural = read(message.texts.get("msgid_plural", ""), charset)
+        if not singular:
+            return None  # the header
+        ones = [True]
+        if "msgid_plural" in message.texts:
+            ones = self._ones or [form == 0 for form in range(1 + max(forms))]
+        lacking = [form for form in range(len(ones)) if form not in forms or not forms[form].raw]
+        if not lacking and message.is_fuzzy:
+            self.report.left[_FUZZY] += 1
+        elif not lacking:
+            self.report.kept += 1
+        elif has_icu_message(singular) or has_icu_message(plural):
+            self.report.left[ICU_MESSAGES] += 1
+        else:
+            self.report.translated += 1
+            name = format_of(message.flags)
+            return message, {n: (singular if ones[n] else plural, name) for n in lacking}
+        return None
 
-    def _untranslated_texts(self) -> list[str]:
-        texts = (text for e in self._entries() for text in (e.msgid, e.msgid_plural) if text)
-        return [*dict.fromkeys(texts)]
+    def _edits(self, message: Message, texts: Mapping[int, str]) -> Iterator[tuple[int, int, str]]:
+        """Yields what to write in place of which characters."""
+        if self._fuzzy and not message.is_fuzzy:
+            comment = " fuzzy," if message.flags_at else f"#, fuzzy{self._newline}"
+            place = message.flags_at or message.start
+            yield place, place, comment
+        place = 0
+        for number, form in message.forms.items():
+            if number in texts:
+                yield form.start, form.end, written(texts[number], self._newline)
+            elif place and number >= len(self._ones or message.forms) and not form.raw:
+                yield place, form.end, ""  # one that the language does not have
+            place = form.end
+        for number, text in texts.items():
+            if number not in message.forms:
+                strings = written(text, self._newline)
+                yield place, place, f"{self._newline}msgstr[{number}] {strings}"
 
-    def _forms(self) -> range:
-        """Returns the numbers of the plural forms; none: the header of a template is silent."""
-        count = _COUNT.search(self._file.metadata.get("Plural-Forms", ""))
-        return range(int(count[1]) if count else 0)
-
-
-def _require_strings(text: str) -> None:
-    """Raises DataError for half a string, a message with which polib would drop unsaid."""
-    for number, line in enumerate(map(str.strip, text.split("\n")), 1):
-        if line.startswith(("msg", '"')) and not line.endswith('"'):
+    def _spliced(self, edits: list[tuple[int, int, str]]) -> bytes:
+        """Returns the file with new text in some places."""
+        offsets = [offset for start, end, _ in edits for offset in (start, end)]
+        places = iter(self._charset.places(self._contents, self._text, offsets))
+        try:
+            found = [(next(places), next(places), self._charset.encoded(new)) for *_, new in edits]
+        except UnicodeEncodeError as error:
             raise DataError(
-                f"line {number}: expected a string in double quotes, got {quoted(line)}"
-            )
+                f"a translation has {quoted(error.object[error.start])}, which the charset of the "
+                f"header, {self._charset.name.upper()}, lacks: convert the file first, with "
+                "msgconv --to-code=UTF-8"
+            ) from None
+        if self._is_unnamed and not all(new.isascii() for *_, new in edits):
+            place = self._contents.index(f"={_UNNAMED}".encode(), self._header.start) + 1
+            found = sorted([(place, place + len(_UNNAMED), b"UTF-8"), *found])
+        return spliced(self._contents, found)
 
 
-def _parts(text: str) -> Parts:
-    """Returns the lines of a message, each of which is a segment."""
+def _header(contents: bytes) -> Form:
+    """Returns the header of a file, with offsets in bytes; one without strings: there is none."""
+    bom = codecs.BOM_UTF8 if contents.startswith(codecs.BOM_UTF8) else b""
+    text = " " * len(bom) + contents[len(bom) :].decode("latin-1")
+    return next((message.forms[0] for message in messages(text) if message.is_header), Form())
+
+
+def _parts(text: str, name: str) -> tuple[Parts, dict[str, str]]:
+    """Returns the lines of a text, and what stands in them for its format's placeholders."""
+    text, meant = stood_in(text, name)
     parts = Parts()
     for line in _LINES.split(text):
         parts.translate(line)
-    return parts
+    return parts, meant

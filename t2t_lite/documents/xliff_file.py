@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from xml.parsers import expat
 
-from t2t_lite.documents.document import Parts, collapsed
+from t2t_lite.documents.document import Parts, Report, collapsed
 from t2t_lite.errors import DataError
 from t2t_lite.markup.kinds import XML
 from t2t_lite.markup.segment import is_translated
 from t2t_lite.markup.tokens import Token, TokenKind, tokens_of
+from t2t_lite.text.charsets import Charset
 from t2t_lite.text.source_form import has_text
 
 # Elements around sources that get no target: what lies between sentences, and the suggestions of a
@@ -46,23 +47,28 @@ class XliffFile:
         segments: the sources without a target, as in `Document`.
 
     Raises:
-        UnicodeDecodeError: it is not UTF-8.
+        DataError: it is not UTF-8.
         DataError: it is not well-formed XML; the message names the line.
     """
 
     markup = XML
 
-    def __init__(self, contents: bytes) -> None:
+    def __init__(self, contents: bytes, language: str = "") -> None:
         try:
             expat.ParserCreate().Parse(contents, True)
         except expat.ExpatError as error:
             raise DataError(f"not well-formed XML: {error}") from None
         self._parts = Parts()
         self._around = [_Around("", False, False)]
-        tokens = [*tokens_of(contents.decode(), XML)]
+        tokens = [*tokens_of(Charset("utf-8").decoded(contents), XML)]
         place = 0
         while place < len(tokens):
             place = self._add(tokens, place)
+
+    @property
+    def report(self) -> Report:
+        """What becomes of the segments."""
+        return Report(len(self.segments))
 
     @property
     def segments(self) -> list[str]:

@@ -1,5 +1,6 @@
 """Documents are translated in place: only their text changes."""
 
+import logging
 import shutil
 import subprocess
 
@@ -38,36 +39,6 @@ PAGE_SEGMENTS = [
     "Two &amp; three",
     "Four",
 ]
-
-PO = r"""# A translator's comment
-msgid ""
-msgstr ""
-"Project-Id-Version: app 1\n"
-"Content-Type: text/plain; charset=UTF-8\n"
-"Plural-Forms: nplurals=3; plural=(n==1 ? 0 : n<5 ? 1 : 2);\n"
-
-#: app.c:10
-msgid "Open file"
-msgstr "Datei öffnen"
-
-#, c-format
-msgid "Two lines:\n%s\tand %d\n"
-msgstr ""
-
-msgctxt "menu"
-msgid "%d file"
-msgid_plural "%d files"
-msgstr[0] ""
-msgstr[1] ""
-msgstr[2] ""
-
-#, fuzzy
-msgid "Old"
-msgstr "Alt"
-
-#~ msgid "gone"
-#~ msgstr "weg"
-"""
 
 XLIFF = """<?xml version="1.0" encoding="UTF-8"?>
 <xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">
@@ -126,44 +97,6 @@ def test_malformed_pages_lose_nothing(text):
     found = page.translated(page.segments).decode()
     assert found.split() == text.split()
     assert not any("\n" in segment for segment in page.segments)
-
-
-def test_messages_without_a_translation_get_one():
-    pytest.importorskip("polib")
-    document = PoFile(PO.encode())
-    assert document.segments == ["Two lines:", "%s", "and %d", "%d file", "%d files", "Old"]
-    found = upper(document)
-    assert 'msgstr "Datei öffnen"' in found
-    assert 'msgstr "TWO LINES:\\n%S\\tAND %D\\n"' in found.replace('"\n"', "")
-    for number, text in enumerate(["%D FILE", "%D FILES", "%D FILES"]):
-        assert f'msgstr[{number}] "{text}"' in found
-    assert '#~ msgid "gone"' in found
-    assert "# A translator's comment" in found
-    assert "nplurals=3" in found
-
-
-@pytest.mark.parametrize("comment", ["", "# Its licence\n"])
-def test_messages_that_have_all_translations_stay_as_they_are(comment):
-    pytest.importorskip("polib")
-    header = 'msgid ""\nmsgstr ""\n"Language: de\\n"\n"MIME-Version: 1.0\\n"\n'
-    text = f'{comment}{header}\n#: a.c:1\nmsgid "Open"\nmsgstr "Öffnen"\n'
-    assert upper(PoFile(text.encode())) == text
-
-
-@pytest.mark.parametrize("given", [1, 2, 3])
-@pytest.mark.parametrize("count", ["1", "3", "INTEGER", "0", "²", "999999999999"])
-def test_plural_forms_come_from_the_header(given, count):
-    """A file whose header does not say how many there are keeps those that it has."""
-    pytest.importorskip("polib")
-    forms = "".join(f'msgstr[{number}] ""\n' for number in range(3))
-    assert forms in PO
-    given_forms = "".join(f'msgstr[{number}] ""\n' for number in range(given))
-    text = PO.replace(forms, given_forms).replace("nplurals=3", f"nplurals={count}")
-    found = upper(PoFile(text.encode()))
-    expected = int(count) if count in ("1", "3") else given
-    for number in range(4):
-        made = f'msgstr[{number}] "{"%D FILES" if number else "%D FILE"}"'
-        assert (made in found) == (number < expected)
 
 
 def test_units_without_a_target_get_one():
@@ -262,7 +195,6 @@ def test_version_2():
     ],
 )
 def test_malformed_files_are_named(tmp_path, name, contents, error, message):
-    pytest.importorskip("polib")
     (tmp_path / name).write_bytes(contents)
     with pytest.raises(error, match=message):
         read_document(str(tmp_path / name))
@@ -294,9 +226,23 @@ def decode(run, source, target, *flags):
     return ended.value.code
 
 
+PO = """msgid ""
+msgstr ""
+"Content-Type: text/plain; charset=UTF-8\\n"
+
+#, c-format
+msgid "Two lines:\\n%s\\tand %d\\n"
+msgstr ""
+
+msgid "A cat."
+msgstr ""
+"""
+
+
 @pytest.mark.integration
-def test_the_command_translates_messages_and_goes_on_after_a_kill(run, tmp_path, monkeypatch):
-    pytest.importorskip("polib")
+def test_the_command_translates_messages_and_goes_on_after_a_kill(
+    run, tmp_path, monkeypatch, caplog
+):
     source, target = tmp_path / "app.po", tmp_path / "de.po"
     source.write_text(PO)
     append = jobs.BatchJournal.append
@@ -308,12 +254,14 @@ def test_the_command_translates_messages_and_goes_on_after_a_kill(run, tmp_path,
 
     with monkeypatch.context() as patch:
         patch.setattr(jobs.BatchJournal, "append", killed)
-        assert decode(run, source, target) == 130
+        assert decode(run, source, target, "--fuzzy") == 130
     assert not target.exists()
-    assert decode(run, source, target) == 0
+    with caplog.at_level(logging.INFO):
+        assert decode(run, source, target, "--fuzzy") == 0
+    assert caplog.messages[-1] == f"wrote {target}: 2 translated, 0 kept, 0 left"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["app.po", "de.po"]
     found = PoFile(target.read_bytes())
-    assert found.segments == ["Old"], "what is fuzzy stays so"
+    assert str(found.report) == "0 translated, 0 kept, 2 left (fuzzy: 2)"
     if shutil.which("msgfmt"):
         checked = subprocess.run(
             ["msgfmt", "--check-format", "-o", "/dev/null", target], capture_output=True
@@ -331,8 +279,35 @@ def test_the_command_translates_a_page(run, tmp_path):
         assert found.count(piece) == 1
 
 
-def test_flags_for_lines_are_refused(run, tmp_path):
+def test_flags_that_a_document_does_not_have_are_refused(run, tmp_path, capsys):
     source = tmp_path / "page.html"
     source.write_text(PAGE)
-    for flag in ("--output_format=json", f"--decode_reference={source}"):
-        assert decode(run, source, tmp_path / "out.html", flag) == 2
+    for flag, remedy in (
+        ("--output_format=json", "has no --output_format"),
+        (f"--decode_reference={source}", "--decode_from_file is a document"),
+        ("--fuzzy", "--fuzzy is for .po files"),
+        ("--markup=xml", "is html; leave it out"),
+        ("--as_lines --fuzzy", "--fuzzy needs a .po file"),
+    ):
+        assert decode(run, source, tmp_path / "out.html", *flag.split()) == 2
+        assert remedy in capsys.readouterr().err
+
+
+@pytest.mark.integration
+def test_other_documents_are_lines_only_if_it_is_asked_for(run, tmp_path, capsys):
+    source, target = tmp_path / "en.json", tmp_path / "de.json"
+    source.write_text('{"open": "Open"}\n')
+    assert decode(run, source, target) == 2
+    assert "--as_lines" in capsys.readouterr().err
+    assert decode(run, source, target, "--as_lines") == 0
+    assert len(target.read_text().splitlines()) == 1
+
+
+@pytest.mark.integration
+def test_nothing_to_translate_is_a_warning(run, tmp_path, caplog):
+    source, target = tmp_path / "app.po", tmp_path / "de.po"
+    source.write_text('msgid "a"\nmsgstr "b"\n')
+    assert decode(run, source, target) == 0
+    assert target.read_bytes() == source.read_bytes()
+    (warning,) = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert "nothing to translate: 0 translated, 1 kept, 0 left" in warning.getMessage()

@@ -116,9 +116,6 @@ def po(n):
     ],
 )
 def test_documents(kind, write):
-    if kind is PoFile:
-        pytest.importorskip("polib")
-
     def work(contents):
         document = kind(contents)
         return document.translated(document.segments)

@@ -1,0 +1,167 @@
+"""The messages of a .po file, and where in its text they are."""
+
+import dataclasses
+import re
+from collections.abc import Iterator
+
+from t2t_lite.errors import DataError, quoted
+
+_SPACE = r"[ \t\r\n\f\v]*+"
+_STRING = r'"(?:[^"\\\n]++|\\[^\n])*+"'
+_TOKEN = re.compile(
+    rf"""{_SPACE}(?:
+      (?P<comments>(?:\#[^\n]*+\n?{_SPACE})++)
+    | (?:
+        (?P<word>msgctxt|msgid_plural|msgid|msgstr|domain)
+        (?:{_SPACE}\[{_SPACE}(?P<number>[0-9]{{1,4}}){_SPACE}\])?
+        {_SPACE}
+      )?
+      (?P<strings>{_STRING}(?:{_SPACE}{_STRING})*+)?
+    )""",
+    re.VERBOSE,
+)
+_FLAGS = re.compile(r"^[ \t\f\v]*\#([,=].*|\|)", re.MULTILINE)
+_FUZZY = re.compile(r"[,=\s]fuzzy(?![\w-])")
+_STRINGS = re.compile(_STRING)
+_ESCAPE = re.compile(r"(?P<bytes>(?:\\x[0-9a-fA-F]+|\\[0-7]{1,3})+)|\\(?P<letter>.)")
+_BYTE = re.compile(r"\\x([0-9a-fA-F]+)|\\([0-7]+)")
+_LINES = re.compile(r"[^\n]*\n|[^\n]+|\A\Z")
+_LETTERS = dict(zip("abfnrtv", "\a\b\f\n\r\t\v", strict=True))
+_TO_ESCAPED = str.maketrans(
+    {character: f"\\{name}" for name, character in (_LETTERS | {"\\": "\\", '"': '"'}).items()}
+)
+# What may stand before each keyword; "": nothing.
+_BEFORE = {
+    "domain": ("", "msgstr"),
+    "msgctxt": ("", "domain", "msgstr"),
+    "msgid": ("", "domain", "msgctxt", "msgstr"),
+    "msgid_plural": ("msgid",),
+    "msgstr": ("msgid", "msgid_plural", "msgstr"),
+}
+
+
+@dataclasses.dataclass(slots=True)
+class Form:
+    """A translation: where in the text its strings start and end, and what is in their quotes."""
+
+    start: int = 0
+    end: int = 0
+    raw: str = ""
+
+
+@dataclasses.dataclass(slots=True)
+class Message:
+    """A message.
+
+    Attributes:
+        start: where a comment with flags can stand: before the old text, or the first keyword; -1:
+            neither has come yet.
+        flags: what its comments with flags say, such as `, fuzzy, c-format`.
+        flags_at: where the first flag can stand, after `#,`; 0: no flag is there.
+        texts: the strings after `msgctxt`, `msgid` and `msgid_plural`, with their escapes.
+        forms: its translations, by number; of one without plural, number 0.
+    """
+
+    start: int = -1
+    flags: str = ""
+    flags_at: int = 0
+    texts: dict[str, str] = dataclasses.field(default_factory=dict)
+    forms: dict[int, Form] = dataclasses.field(default_factory=dict)
+
+    @property
+    def is_fuzzy(self) -> bool:
+        """Whether somebody has yet to review it."""
+        return bool(_FUZZY.search(self.flags))
+
+    @property
+    def is_header(self) -> bool:
+        """Whether it is the header of the file."""
+        return not self.texts["msgid"] and "msgctxt" not in self.texts
+
+    def begin(self, start: int) -> None:
+        """Notes where it begins, unless it has already begun."""
+        if self.start < 0:
+            self.start = start
+
+    def note(self, comments: str, start: int) -> None:
+        """Notes comments above it, or within it."""
+        for match in _FLAGS.finditer(comments):
+            if match[1] == "|":
+                self.begin(start + match.start(1) - 1)
+                continue
+            self.flags += match[1]
+            if match[1][0] == "," and not self.flags_at:
+                self.flags_at = start + match.start(1) + 1
+
+
+def read(raw: str, charset: str) -> str:
+    """Returns what strings say; characters may be escaped as the bytes that a charset has."""
+    if "\\" not in raw:
+        return raw
+    return _ESCAPE.sub(lambda match: _unescaped(match, charset), raw)
+
+
+def written(text: str, newline: str) -> str:
+    """Returns a text as strings: one, or one for each line after an empty one."""
+    lines = [line.translate(_TO_ESCAPED) for line in _LINES.findall(text)]
+    return newline.join(f'"{line}"' for line in (lines if len(lines) == 1 else ["", *lines]))
+
+
+def _unescaped(match: re.Match[str], charset: str) -> str:
+    if letter := match["letter"]:
+        return _LETTERS.get(letter, letter)
+    pairs = _BYTE.findall(match["bytes"])
+    codes = [
+        int(hexadecimal[-2:], 16) if hexadecimal else int(octal, 8) & 0xFF
+        for hexadecimal, octal in pairs
+    ]
+    return bytes(codes).decode(charset, "replace")
+
+
+def messages(text: str) -> Iterator[Message]:
+    """Yields the messages of a file in order, but for obsolete ones.
+
+    Raises:
+        DataError: it is not a .po file; the message names the line.
+    """
+    message, following = Message(), Message()
+    word, form, lacks_string, place = "", Form(), False, 0
+    for match in _TOKEN.finditer(text):
+        comments, keyword, number, strings = match.groups()
+        if match.start() != place:
+            break
+        if comments is not None:
+            (following if message.forms else message).note(comments, match.start("comments"))
+        elif keyword:
+            is_plural = keyword == "msgstr" and "msgid_plural" in message.texts
+            if lacks_string or word not in _BEFORE[keyword] or is_plural != (number is not None):
+                break
+            if word == "msgstr" and keyword != "msgstr":
+                yield message
+                message, following = following, Message()
+            message.begin(match.start("word"))
+            word, lacks_string = keyword, True
+            if word == "msgstr":
+                form = message.forms[int(number or 0)] = Form()
+            else:
+                message.texts[word] = ""
+        elif strings is None or not word:
+            break
+        place = match.end()
+        if strings is not None:
+            lacks_string = False
+            raw = "".join([string[1:-1] for string in _STRINGS.findall(strings)])
+            if word == "msgstr":
+                form.start, form.end = form.start or match.start("strings"), place
+                form.raw += raw
+            else:
+                message.texts[word] += raw
+    rest = text[place:].lstrip()
+    if rest or lacks_string or word not in ("", "domain", "msgstr"):
+        line = text.count("\n", 0, len(text) - len(rest)) + 1
+        got = quoted(rest.partition("\n")[0]) if rest else "the end"
+        raise DataError(
+            f"line {line}: expected a string in double quotes, msgid or msgstr, got {got}"
+        )
+    if message.forms:
+        yield message

@@ -1,0 +1,110 @@
+"""How the text of a file is written in bytes, and edits that leave all other bytes as they are."""
+
+import codecs
+import itertools
+from collections.abc import Iterable
+from typing import NamedTuple, Self
+
+from t2t_lite.errors import DataError, quoted
+
+_BOMS = {
+    "utf-8": codecs.BOM_UTF8,
+    "utf-16-le": codecs.BOM_UTF16_LE,
+    "utf-16-be": codecs.BOM_UTF16_BE,
+}
+# What other ways of writing have a meaning for is among these.
+_ASCII = "".join(map(chr, range(32, 127))).replace("\\", "") + "\r\n\t \\n \\x41 \\u0041 +AGE- ~{"
+
+
+class Charset(NamedTuple):
+    """How a file's text is written in bytes.
+
+    Attributes:
+        name: Python's name of it.
+        bom: the byte order mark with which the file begins; it is no text.
+    """
+
+    name: str
+    bom: bytes = b""
+
+    @classmethod
+    def of(cls, contents: bytes, declared: str = "utf-8") -> Self:
+        """Returns the charset of a file: that of its byte order mark, or else what it declares.
+
+        Raises:
+            DataError: what it declares is not known, or is not written as ASCII where that will do.
+        """
+        for name, bom in _BOMS.items():
+            if contents.startswith(bom):
+                return cls(name, bom)
+        try:
+            name = codecs.lookup(declared).name
+            extends_ascii = _ASCII.encode().decode(name) == _ASCII
+        except (LookupError, ValueError):
+            extends_ascii = False
+        if not extends_ascii:
+            raise DataError(
+                f"charset {quoted(declared)}: expected one that extends ASCII, such as UTF-8; "
+                "convert the file, and change what it declares"
+            )
+        return cls(name)
+
+    def decoded(self, contents: bytes) -> str:
+        """Returns the text of a file, without its byte order mark.
+
+        Raises:
+            DataError: it is not in this charset.
+        """
+        try:
+            return contents.removeprefix(self.bom).decode(self.name)
+        except UnicodeError as error:
+            raise DataError(
+                f"not in {self.name.upper()} ({error}): convert it, with iconv for example, to the "
+                "charset that it declares"
+            ) from None
+
+    def encoded(self, text: str, errors: str = "strict") -> bytes:
+        """Returns a text in bytes, without a byte order mark.
+
+        Args:
+            text: any text.
+            errors: "xmlcharrefreplace": write what the charset lacks as numeric references.
+
+        Raises:
+            UnicodeError: the charset lacks a character.
+        """
+        return text.encode(self.name, errors)
+
+    def places(self, contents: bytes, text: str, offsets: Iterable[int]) -> list[int]:
+        """Returns where in a file certain places of its text are.
+
+        Args:
+            contents: the file.
+            text: its text.
+            offsets: the places in this, in ascending order.
+
+        Raises:
+            DataError: the charset is one in which the same text can be written in several lengths.
+        """
+        if len(text) + len(self.bom) == len(contents):
+            return [len(self.bom) + offset for offset in offsets]
+        around = itertools.pairwise([0, *offsets, len(text)])
+        sizes = [len(self.encoded(text[start:end])) for start, end in around]
+        found = [*itertools.accumulate(sizes, initial=len(self.bom))]
+        if found[-1] != len(contents):
+            raise DataError(f"{self.name.upper()} has shifts: convert it to UTF-8, with iconv")
+        return found[1:-1]
+
+
+def spliced(contents: bytes, edits: Iterable[tuple[int, int, bytes]]) -> bytes:
+    """Returns a file with new bytes in some places; all others are its own.
+
+    Args:
+        contents: the file.
+        edits: where each starts and ends, in ascending order, and what comes there.
+    """
+    pieces, place = [], 0
+    for start, end, new in edits:
+        pieces += [contents[place:start], new]
+        place = end
+    return b"".join([*pieces, contents[place:]])
