@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from t2t_lite.documents.document import ICU_MESSAGES, Parts, Report
-from t2t_lite.documents.po_messages import Form, Message, messages, read, written
-from t2t_lite.errors import DataError, quoted
+from t2t_lite.documents.po_messages import Form, Message, messages
 from t2t_lite.markup.formats import agreeing, format_of, stood_in
 from t2t_lite.markup.kinds import PLACEHOLDERS
 from t2t_lite.markup.tokens import has_icu_message
-from t2t_lite.text.charsets import Charset, spliced
+from t2t_lite.text.c_strings import read, written
+from t2t_lite.text.charsets import Charset
 from t2t_lite.text.plural_forms import forms_for_one
 
 _FUZZY, _CHANGED = "fuzzy", "placeholders that the translation changed"  # why messages are left
@@ -81,7 +81,11 @@ class PoFile:
                 changed += 1
         self.report.translated = len(self._todo) - changed
         self.report.left = self._left + collections.Counter({_CHANGED: changed})
-        return self._spliced(edits)
+        if self._is_unnamed and not all(new.isascii() for *_, new in edits):
+            header = len(self._contents[: self._header.start].decode("utf-8-sig"))
+            place = self._text.index(f"={_UNNAMED}", header) + 1
+            edits = sorted([(place, place + len(_UNNAMED), "UTF-8"), *edits])
+        return self._charset.edited(self._contents, self._text, edits)
 
     def _to_do(self, message: Message) -> tuple[Message, Mapping[int, _Key]] | None:
         """Returns a message and what its forms lack; None: it stays, which is counted."""
@@ -123,23 +127,6 @@ class PoFile:
             if number not in message.forms:
                 strings = written(text, self._newline)
                 yield place, place, f"{self._newline}msgstr[{number}] {strings}"
-
-    def _spliced(self, edits: list[tuple[int, int, str]]) -> bytes:
-        """Returns the file with new text in some places."""
-        offsets = [offset for start, end, _ in edits for offset in (start, end)]
-        places = iter(self._charset.places(self._contents, self._text, offsets))
-        try:
-            found = [(next(places), next(places), self._charset.encoded(new)) for *_, new in edits]
-        except UnicodeEncodeError as error:
-            raise DataError(
-                f"a translation has {quoted(error.object[error.start])}, which the charset of the "
-                f"header, {self._charset.name.upper()}, lacks: convert the file first, with "
-                "msgconv --to-code=UTF-8"
-            ) from None
-        if self._is_unnamed and not all(new.isascii() for *_, new in edits):
-            place = self._contents.index(f"={_UNNAMED}".encode(), self._header.start) + 1
-            found = sorted([(place, place + len(_UNNAMED), b"UTF-8"), *found])
-        return spliced(self._contents, found)
 
 
 def _header(contents: bytes) -> Form:

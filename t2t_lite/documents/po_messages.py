@@ -23,13 +23,6 @@ _TOKEN = re.compile(
 _FLAGS = re.compile(r"^[ \t\f\v]*\#([,=].*|\|)", re.MULTILINE)
 _FUZZY = re.compile(r"[,=\s]fuzzy(?![\w-])")
 _STRINGS = re.compile(_STRING)
-_ESCAPE = re.compile(r"(?P<bytes>(?:\\x[0-9a-fA-F]+|\\[0-7]{1,3})+)|\\(?P<letter>.)")
-_BYTE = re.compile(r"\\x([0-9a-fA-F]+)|\\([0-7]+)")
-_LINES = re.compile(r"[^\n]*\n|[^\n]+|\A\Z")
-_LETTERS = dict(zip("abfnrtv", "\a\b\f\n\r\t\v", strict=True))
-_TO_ESCAPED = str.maketrans(
-    {character: f"\\{name}" for name, character in (_LETTERS | {"\\": "\\", '"': '"'}).items()}
-)
 # What may stand before each keyword; "": nothing.
 _BEFORE = {
     "domain": ("", "msgstr"),
@@ -92,30 +85,6 @@ class Message:
             self.flags += match[1]
             if match[1][0] == "," and not self.flags_at:
                 self.flags_at = start + match.start(1) + 1
-
-
-def read(raw: str, charset: str) -> str:
-    """Returns what strings say; characters may be escaped as the bytes that a charset has."""
-    if "\\" not in raw:
-        return raw
-    return _ESCAPE.sub(lambda match: _unescaped(match, charset), raw)
-
-
-def written(text: str, newline: str) -> str:
-    """Returns a text as strings: one, or one for each line after an empty one."""
-    lines = [line.translate(_TO_ESCAPED) for line in _LINES.findall(text)]
-    return newline.join(f'"{line}"' for line in (lines if len(lines) == 1 else ["", *lines]))
-
-
-def _unescaped(match: re.Match[str], charset: str) -> str:
-    if letter := match["letter"]:
-        return _LETTERS.get(letter, letter)
-    pairs = _BYTE.findall(match["bytes"])
-    codes = [
-        int(hexadecimal[-2:], 16) if hexadecimal else int(octal, 8) & 0xFF
-        for hexadecimal, octal in pairs
-    ]
-    return bytes(codes).decode(charset, "replace")
 
 
 def messages(text: str) -> Iterator[Message]:

@@ -122,7 +122,7 @@ _ICU_MESSAGE = regex.compile(rf"\{{\s*+\w++\s*+{_ICU_CHOICE}")
 
 def has_icu_message(text: str) -> bool:
     """Returns whether a text has a choice by ICU's rules, of which only parts are text."""
-    return bool(_ICU_MESSAGE.search(text))
+    return "{" in text and bool(_ICU_MESSAGE.search(text))
 
 
 def tokens_of(segment: str, kind: str) -> Iterator[Token]:

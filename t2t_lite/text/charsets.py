@@ -2,7 +2,7 @@
 
 import codecs
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Self
 
 from t2t_lite.errors import DataError, quoted
@@ -71,9 +71,38 @@ class Charset(NamedTuple):
             errors: "xmlcharrefreplace": write what the charset lacks as numeric references.
 
         Raises:
-            UnicodeError: the charset lacks a character.
+            DataError: the charset lacks a character.
         """
-        return text.encode(self.name, errors)
+        try:
+            return text.encode(self.name, errors)
+        except UnicodeEncodeError as error:
+            raise DataError(
+                f"its charset, {self.name.upper()}, lacks {quoted(text[error.start])} of a "
+                "translation: convert the file to UTF-8 first (with msgconv --to-code=UTF-8, if it "
+                "is gettext's)"
+            ) from None
+
+    def edited(
+        self,
+        contents: bytes,
+        text: str,
+        edits: Sequence[tuple[int, int, str]],
+        errors: str = "strict",
+    ) -> bytes:
+        """Returns a file with new text in some places; all other bytes are its own.
+
+        Args:
+            contents: the file.
+            text: its text.
+            edits: where in this each starts and ends, in ascending order, and what comes there.
+            errors: as in `encoded`.
+
+        Raises:
+            DataError: as in `encoded` and `places`.
+        """
+        places = self.places(contents, text, [place for edit in edits for place in edit[:2]])
+        new = [self.encoded(one, errors) for *_, one in edits]
+        return spliced(contents, zip(places[::2], places[1::2], new, strict=True))
 
     def places(self, contents: bytes, text: str, offsets: Iterable[int]) -> list[int]:
         """Returns where in a file certain places of its text are.
@@ -89,7 +118,7 @@ class Charset(NamedTuple):
         if len(text) + len(self.bom) == len(contents):
             return [len(self.bom) + offset for offset in offsets]
         around = itertools.pairwise([0, *offsets, len(text)])
-        sizes = [len(self.encoded(text[start:end])) for start, end in around]
+        sizes = [len(text[start:end].encode(self.name)) for start, end in around]
         found = [*itertools.accumulate(sizes, initial=len(self.bom))]
         if found[-1] != len(contents):
             raise DataError(f"{self.name.upper()} has shifts: convert it to UTF-8, with iconv")

@@ -24,6 +24,7 @@ def test_edits_are_where_they_should_be(name, text, data):
     start, end = charset.places(contents, text, [first, last])
     assert contents[start:end] == text[first:last].encode(name)
     found = spliced(contents, [(start, end, charset.encoded("x"))])
+    assert charset.edited(contents, text, [(first, last, "x")]) == found
     assert found == bom + (text[:first] + "x" + text[last:]).encode(name)
 
 
@@ -54,6 +55,6 @@ def test_shifts_are_refused():
 def test_what_is_not_in_a_charset_is_an_error():
     with pytest.raises(DataError, match=r"not in UTF-8 .*: convert it"):
         Charset.of(b"\xff").decoded(b"\xff")
-    with pytest.raises(UnicodeError):
+    with pytest.raises(DataError, match="LATIN-1, lacks 'Ж' of a translation: convert the file"):
         Charset("latin-1").encoded("Ж")
     assert Charset("latin-1").encoded("Ж", "xmlcharrefreplace") == b"&#1046;"
