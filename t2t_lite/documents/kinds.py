@@ -48,7 +48,7 @@ def is_document(path: str) -> bool:
 
 def _begins(path: str) -> bytes:
     """Returns the first bytes of a regular file; b"": there is none."""
-    if not os.path.isfile(path):
+    if not os.path.isfile(path) or not os.access(path, os.R_OK):
         return b""
     with open(path, "rb") as file:
         return file.read(max(map(len, _BEGINNINGS)))

@@ -17,7 +17,7 @@ from t2t_lite.text.plural_forms import forms_for_one
 _FUZZY, _CHANGED = "fuzzy", "placeholders that the translation changed"  # why messages are left
 _CHARSET = re.compile(r"charset=([^\s\\;\"]+)")
 _UNNAMED = "CHARSET"  # a template's charset
-_LINES = re.compile(r"([\n\r\t]+)")
+_LINES = re.compile(r"([\t-\r\x85\u2028\u2029]+)")
 
 _Key = tuple[str, str]  # a text to translate, and the name of its format
 

@@ -1,5 +1,6 @@
 """Placeholders by the rules of one programming language, as gettext's flags name it."""
 
+import collections
 import functools
 import itertools
 import re
@@ -49,6 +50,7 @@ FORMATS = {
 }
 _FLAG = re.compile(r"(?<![\w-])(?!no-|possible-|impossible-)([\w-]+)-format(?![\w-])")
 _NAMED = re.compile(r"%\d+\$|%L?\d+$|%[(<{]|%\d+%|\{\w|\$")  # says itself which argument it is
+_MARK = re.compile(r"\[X\d+X\]")
 _LITERAL = ("%%", "~~", "{{", "}}")
 
 
@@ -62,7 +64,8 @@ def stood_in(text: str, name: str) -> tuple[str, dict[str, str]]:
 
     Those that are placeholders in every text stay as they are, and so does C's in `100% of`.
     """
-    free = (mark for n in itertools.count() if (mark := f"[X{n}X]") not in text)
+    taken = {*_MARK.findall(text)}
+    free = (mark for n in itertools.count() if (mark := f"[X{n}X]") not in taken)
     meant: dict[str, str] = {}
 
     def stand_in(match: re.Match[str]) -> str:
@@ -96,8 +99,7 @@ def agreeing(source: str, target: str, name: str, meant: Mapping[str, str]) -> s
         None: it has other placeholders, or needs numbers that the format does not have.
     """
     form = FORMATS[name]
-    for mark, directive in meant.items():
-        target = target.replace(mark, directive)
+    target = _MARK.sub(lambda match: meant.get(match[0], match[0]), target)
     wanted, found = form.directive.findall(source), form.directive.findall(target)
     known = "".join(found)
     if any(target.count(character) != known.count(character) for character in form.special):
@@ -111,10 +113,12 @@ def agreeing(source: str, target: str, name: str, meant: Mapping[str, str]) -> s
         return target
     if not form.has_numbers or any("*" in one or _NAMED.match(one) for one in wanted):
         return None
-    places = {one: [i for i, w in enumerate(wanted, 1) if w == one] for one in wanted}
+    places = collections.defaultdict[str, collections.deque[int]](collections.deque)
+    for place, one in enumerate(wanted, 1):
+        places[one].append(place)
 
     def numbered(match: re.Match[str]) -> str:
         one = match[0]
-        return one if one in _LITERAL else f"%{places[one].pop(0)}${one[1:]}"
+        return one if one in _LITERAL else f"%{places[one].popleft()}${one[1:]}"
 
     return form.directive.sub(numbered, target)

@@ -271,6 +271,13 @@ def test_a_template_becomes_utf_8_where_it_must():
         assert found == HEADER.replace("UTF-8", charset) + "# CHARSET\n" + message("a", "", target)
 
 
+@pytest.mark.parametrize("end", [r"\t", r"\v", r"\r", "\x85", "\u2028"])
+def test_what_ends_lines_elsewhere_stays_where_it_is(end):
+    document = PoFile(message(f"a{end}b{end}").encode())
+    assert document.segments == ["a", "b"]
+    assert translated(document).decode().endswith(f'msgstr "A{end}B{end}"\n')
+
+
 def test_bytes_may_be_escaped():
     assert PoFile(message(r"\303\274ber \xc3\xa4").encode()).segments == ["über ä"]
 
@@ -360,6 +367,24 @@ def test_icu_messages_are_left_and_counted():
     assert document.segments == ["{n, number} files"]
     assert translated(document).decode() == text[:-3] + '"{n, number} FILES"\n'
     assert str(document.report) == "1 translated, 0 kept, 1 left (ICU messages: 1)"
+
+
+@pytest.mark.parametrize(
+    ("flags", "source", "output"),
+    [
+        ("lisp-format", "~a ", "[X0X] "),
+        ("sh-format", "[X0X]$a ", "[X0X]$a "),
+        ("c-format", "%d %s ", "%s %d "),
+        ("c-format", "%'d ", "% "),
+        ("python-brace-format", "{", "{}"),
+    ],
+)
+def test_formats_cost_as_much_as_they_are_long(flags, source, output):
+    def work(pair):
+        document = PoFile(pair[0].encode())
+        return document.segments, document.translated([pair[1]])
+
+    assert_grows_gently(lambda n: (message(f"a {source * n}", flags), f"a {output * n}"), work, 300)
 
 
 def test_msgfmt_accepts_what_is_written(tmp_path):
