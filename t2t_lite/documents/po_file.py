@@ -1,6 +1,5 @@
 """Gettext's .po files, edited in place: messages get the translations that they lack."""
 
-import codecs
 import collections
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,14 +43,16 @@ class PoFile:
 
     def __init__(self, contents: bytes, fuzzy: bool = False) -> None:
         self._contents, self._fuzzy = contents, fuzzy
-        self._header = _header(contents)
-        named = _CHARSET.search(self._header.raw)
+        marked = Charset.of(contents)
+        bare = marked.decoded(contents) if marked.bom else contents.decode("latin-1")
+        header = _header(bare).raw
+        named = _CHARSET.search(header)
         self._is_unnamed = bool(named and named[1] == _UNNAMED)
         declared = named[1] if named and not self._is_unnamed else "utf-8"
         self._charset = Charset.of(contents, declared)
         self._text = self._charset.decoded(contents)
         self._newline = "\r\n" if "\r\n" in self._text else "\n"
-        self._ones, fault = forms_for_one(self._header.raw)
+        self._ones, fault = forms_for_one(header)
         self.report = Report()
         self._todo = [todo for message in messages(self._text) if (todo := self._to_do(message))]
         self._left = self.report.left
@@ -82,8 +83,7 @@ class PoFile:
         self.report.translated = len(self._todo) - changed
         self.report.left = self._left + collections.Counter({_CHANGED: changed})
         if self._is_unnamed and not all(new.isascii() for *_, new in edits):
-            header = len(self._contents[: self._header.start].decode("utf-8-sig"))
-            place = self._text.index(f"={_UNNAMED}", header) + 1
+            place = self._text.index(f"={_UNNAMED}", _header(self._text).start) + 1
             edits = sorted([(place, place + len(_UNNAMED), "UTF-8"), *edits])
         return self._charset.edited(self._contents, self._text, edits)
 
@@ -129,10 +129,8 @@ class PoFile:
                 yield place, place, f"{self._newline}msgstr[{number}] {strings}"
 
 
-def _header(contents: bytes) -> Form:
-    """Returns the header of a file, with offsets in bytes; one without strings: there is none."""
-    bom = codecs.BOM_UTF8 if contents.startswith(codecs.BOM_UTF8) else b""
-    text = " " * len(bom) + contents[len(bom) :].decode("latin-1")
+def _header(text: str) -> Form:
+    """Returns the header of a file; one without strings: there is none."""
     return next((message.forms[0] for message in messages(text) if message.is_header), Form())
 
 

@@ -25,8 +25,9 @@ class Format(NamedTuple):
     has_numbers: bool = False
 
 
+_WIDTH = r"(?:\d++|\*(?:\d+\$)?)?"
 _PRINTF = (
-    r"%(?:\d+\$|\d+:|\(\w+\)|<\w+>)?[-+ \#0'I]*+(?:\d++|\*(?:\d+\$)?)?(?:\.(?:\d++|\*(?:\d+\$)?)?)?"
+    rf"%(?:\d+\$|\d+:|\([^()\n]+\)|<\w+>)?[-+ #0'I]*+{_WIDTH}(?:\.{_WIDTH})?"
     r"(?:<PRI\w+>|(?:hh|ll|[hlLqjztZ])?[diouxXeEfFgGaAcCsSpnmbBtTr@%]|\{\w+\})"
 )
 _printf = Format(re.compile(_PRINTF), "%")
@@ -50,6 +51,7 @@ FORMATS = {
 }
 _FLAG = re.compile(r"(?<![\w-])(?!no-|possible-|impossible-)([\w-]+)-format(?![\w-])")
 _NAMED = re.compile(r"%\d+\$|%L?\d+$|%[(<{]|%\d+%|\{\w|\$")  # says itself which argument it is
+_SPACED = re.compile(r"%[-+#0']* ")
 _MARK = re.compile(r"\[X\d+X\]")
 _LITERAL = ("%%", "~~", "{{", "}}")
 
@@ -71,7 +73,7 @@ def stood_in(text: str, name: str) -> tuple[str, dict[str, str]]:
     def stand_in(match: re.Match[str]) -> str:
         directive, start = match[0], match.start()
         before = text[max(start - 1, 0) : start]
-        if " " in directive or _is_protected(before, directive):
+        if _SPACED.match(directive) or _is_protected(before, directive):
             return directive
         meant[mark := next(free)] = directive
         return mark

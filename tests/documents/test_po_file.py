@@ -149,6 +149,14 @@ def test_all_but_translations_stays_byte_for_byte(pair):
     assert translated(PoFile(new)) == new
 
 
+def test_a_file_in_utf_16_stays_so():
+    old, new = (
+        (HEADER.replace("UTF-8", "UTF-16") + message("a", "", target)).encode("utf-16")
+        for target in ("", "\xe4")
+    )
+    assert PoFile(old).translated(["\xe4"]) == new
+
+
 @given(st.text('msgidtr"\\[]01#,~|fuzzy \r\n\x85\u2028a', max_size=80))
 def test_what_is_no_file_is_an_error_and_else_nothing_is_lost(text):
     contents = message(translation="x").encode() + text.encode()
@@ -312,7 +320,7 @@ FORMATS = [  # flags, source, and what the model's output becomes; None: the mes
     ("kde-format", "Page %1 of %2", "PAGE %1 OF %2"),
     ("qt-format, qt-plural-format", "%L1 and %n files", "%L1 AND %n FILES"),
     ("ruby-format", "Total %<total>.2f %{name}", "TOTAL %<total>.2f %{name}"),
-    ("python-format", "%(n)s files, %d%%", "%(n)s FILES, %d%%"),
+    ("python-format", "%(n)s files, %(a b)d%%", "%(n)s FILES, %(a b)d%%"),
     ("python-brace-format", "{count:>{width}} items", "{count:>{width}} ITEMS"),
     ("lisp-format", "~d files in ~a", "~d FILES IN ~a"),
     ("boost-format", "%1% of %|2$5d|", "%1% OF %|2$5d|"),
