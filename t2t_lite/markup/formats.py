@@ -50,7 +50,7 @@ FORMATS = {
     "": Format(re.compile(r"(?!)")),  # no placeholders but those of every text
 }
 _FLAG = re.compile(r"(?<![\w-])(?!no-|possible-|impossible-)([\w-]+)-format(?![\w-])")
-_NAMED = re.compile(r"%\d+\$|%L?\d+$|%[(<{]|%\d+%|\{\w|\$")  # says itself which argument it is
+_NAMED = re.compile(r"%\|?\d+[$:]|%L?(?:\d+|n)$|%[(<{]|%\d+%|\{\w|\$")  # says which argument it is
 _SPACED = re.compile(r"%[-+#0']* ")
 _MARK = re.compile(r"\[X\d+X\]")
 _LITERAL = ("%%", "~~", "{{", "}}")
