@@ -4,7 +4,7 @@ import collections
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from t2t_lite.documents.document import ICU_MESSAGES, Parts, Report
+from t2t_lite.documents.document import ICU_MESSAGES, Report
 from t2t_lite.documents.po_messages import Form, Message, messages
 from t2t_lite.markup.formats import agreeing, format_of, stood_in
 from t2t_lite.markup.kinds import PLACEHOLDERS
@@ -12,11 +12,13 @@ from t2t_lite.markup.tokens import has_icu_message
 from t2t_lite.text.c_strings import read, written
 from t2t_lite.text.charsets import Charset
 from t2t_lite.text.plural_forms import forms_for_one
+from t2t_lite.text.source_form import has_text
 
 _FUZZY, _CHANGED = "fuzzy", "placeholders that the translation changed"  # why messages are left
 _CHARSET = re.compile(r"charset=([^\s\\;\"]+)")
 _UNNAMED = "CHARSET"  # a template's charset
-_LINES = re.compile(r"([\t-\r\x85\u2028\u2029]+)")
+# A line without the white space around it.
+_LINE = re.compile(r"\S(?:[^\t-\r\x85\u2028\u2029]*\S)?")
 
 _Key = tuple[str, str]  # a text to translate, and the name of its format
 
@@ -58,19 +60,24 @@ class PoFile:
         self._left = self.report.left
         if fault and any("msgid_plural" in message.texts for message, _ in self._todo):
             self.report.notes.append(fault)
-        self._texts = {key: _parts(*key) for _, keys in self._todo for key in keys.values()}
+        self._texts = {key: stood_in(*key) for _, keys in self._todo for key in keys.values()}
 
     @property
     def segments(self) -> list[str]:
         """What is translated: the lines of each text once."""
-        return [line for parts, _ in self._texts.values() for line in parts.segments]
+        lines = (line for text, _ in self._texts.values() for line in _LINE.findall(text))
+        return [line for line in lines if has_text(line)]
 
     def translated(self, outputs: Sequence[str]) -> bytes:
         """Returns the file with the translations of its segments."""
         left = iter(outputs)
+
+        def output(line: re.Match[str]) -> str:
+            return next(left) if has_text(line[0]) else line[0]
+
         targets = {
-            key: agreeing(key[0], parts.joined(left), key[1], meant)
-            for key, (parts, meant) in self._texts.items()
+            key: agreeing(key[0], _LINE.sub(output, text), key[1], meant)
+            for key, (text, meant) in self._texts.items()
         }
         edits: list[tuple[int, int, str]] = []
         changed = 0
@@ -132,12 +139,3 @@ class PoFile:
 def _header(text: str) -> Form:
     """Returns the header of a file; one without strings: there is none."""
     return next((message.forms[0] for message in messages(text) if message.is_header), Form())
-
-
-def _parts(text: str, name: str) -> tuple[Parts, dict[str, str]]:
-    """Returns the lines of a text, and what stands in them for its format's placeholders."""
-    text, meant = stood_in(text, name)
-    parts = Parts()
-    for line in _LINES.split(text):
-        parts.translate(line)
-    return parts, meant

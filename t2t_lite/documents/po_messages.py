@@ -100,7 +100,7 @@ def messages(text: str) -> Iterator[Message]:
         if match.start() != place:
             break
         if comments is not None:
-            (following if message.forms else message).note(comments, match.start("comments"))
+            (following if message.forms else message).note(comments, match.start(1))
         elif keyword:
             is_plural = keyword == "msgstr" and "msgid_plural" in message.texts
             if lacks_string or word not in _BEFORE[keyword] or is_plural != (number is not None):
@@ -108,7 +108,7 @@ def messages(text: str) -> Iterator[Message]:
             if word == "msgstr" and keyword != "msgstr":
                 yield message
                 message, following = following, Message()
-            message.begin(match.start("word"))
+            message.begin(match.start(2))
             word, lacks_string = keyword, True
             if word == "msgstr":
                 form = message.forms[int(number or 0)] = Form()
@@ -119,9 +119,11 @@ def messages(text: str) -> Iterator[Message]:
         place = match.end()
         if strings is not None:
             lacks_string = False
-            raw = "".join([string[1:-1] for string in _STRINGS.findall(strings)])
+            raw = strings[1:-1]
+            if '"' in raw:
+                raw = "".join([string[1:-1] for string in _STRINGS.findall(strings)])
             if word == "msgstr":
-                form.start, form.end = form.start or match.start("strings"), place
+                form.start, form.end = form.start or match.start(4), place
                 form.raw += raw
             else:
                 message.texts[word] += raw
