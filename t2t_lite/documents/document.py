@@ -2,21 +2,12 @@
 
 import collections
 import dataclasses
-import re
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from t2t_lite.markup.tokens import Token, TokenKind
+from t2t_lite.markup.blocks import padded
+from t2t_lite.markup.tokens import FROM_LINE, TO_LINE
 from t2t_lite.text.source_form import has_text
-
-# A segment is a line of a file, and outputs are separated by tabs. Within a tag, characters for
-# private use stand for what a line cannot have.
-_HIDDEN = {"\n": "\U0010ff0a", "\r": "\U0010ff0d", "\t": "\U0010ff09"}
-_TO_LINE = str.maketrans(_HIDDEN)
-_FROM_LINE = str.maketrans({hidden: shown for shown, hidden in _HIDDEN.items()})
-
-_SPACE = re.compile(r"[ \t\n\r\f]+")  # what browsers show as one space; not U+00A0
-
 
 ICU_MESSAGES = "ICU messages"  # why a text is left
 
@@ -92,24 +83,12 @@ class Parts:
     def segments(self) -> list[str]:
         """The segments, one line each."""
         pairs = zip(self._parts, self._translated, strict=True)
-        return [part.translate(_TO_LINE) for part, is_segment in pairs if is_segment]
+        return [part.translate(TO_LINE) for part, is_segment in pairs if is_segment]
 
     def joined(self, outputs: Iterable[str]) -> str:
         """Returns all parts with the translations of the segments, the next ones of `outputs`."""
         left = iter(outputs)
         pairs = zip(self._parts, self._translated, strict=True)
         return "".join(
-            next(left).translate(_FROM_LINE) if is_segment else part for part, is_segment in pairs
+            next(left).translate(FROM_LINE) if is_segment else part for part, is_segment in pairs
         )
-
-
-def collapsed(token: Token) -> str:
-    """Returns a token of markup; between words, white space is one space, as readers show it."""
-    return _SPACE.sub(" ", token.raw) if token.kind is TokenKind.TEXT else token.raw
-
-
-def padded(text: str) -> tuple[str, str, str]:
-    """Returns the white space before a text, the text, and the white space after it."""
-    core = text.strip()
-    start = text.index(core) if core else len(text)
-    return text[:start], core, text[start + len(core) :]

@@ -1,116 +1,77 @@
 """HTML pages: the text of each block is a segment with its inline tags; all else stays."""
 
+import codecs
+import itertools
+import re
 from collections.abc import Sequence
 
-from t2t_lite.documents.document import Parts, Report, collapsed
-from t2t_lite.markup.kinds import HTML
-from t2t_lite.markup.segment import is_translated
-from t2t_lite.markup.tokens import Token, TokenKind, tokens_of
-from t2t_lite.text.charsets import Charset
-from t2t_lite.text.source_form import has_text
+from t2t_lite.documents.document import ICU_MESSAGES, Report
+from t2t_lite.markup.blocks import cut
+from t2t_lite.markup.kinds import HTML, XML
+from t2t_lite.markup.tokens import FROM_LINE, Token, TokenKind, has_icu_message, tokens_of
+from t2t_lite.text.charsets import Charset, read_by_browsers, spliced
 
-# Elements within a sentence: phrasing content of the HTML standard, and of earlier ones.
-_INLINE = frozenset(
-    {"a", "abbr", "acronym", "b", "bdi", "bdo", "big", "br", "cite", "code", "data", "del", "dfn"}
-    | {"em", "font", "i", "img", "ins", "kbd", "mark", "q", "rp", "rt", "ruby", "s", "samp"}
-    | {"small", "span", "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr"}
-)
-# Their contents are not text, or white space matters in them.
-_UNTRANSLATED_BLOCKS = frozenset(
-    ["pre", "svg", "math", "textarea", "template", "noscript", "object", "iframe"]
-)
-
-_TEXT = (TokenKind.TEXT, TokenKind.ENTITY)
+_XML_DECLARATION = re.compile(rb"<\?xml(?=\s)[^>]*?(?:\sencoding\s*=\s*[\"']([\w:.-]+)[^>]*)?\?>")
+_META_CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([^\s\"';>]+)", re.IGNORECASE)
+_SEARCHED = 1024  # bytes of a page in which browsers look for its charset
 
 
 class HtmlPage:
-    """A page.
+    """A page, of which the text of blocks is translated.
 
     Args:
-        contents: its bytes, in UTF-8.
+        contents: its bytes.
+        is_xml: whether it is XHTML though it has no XML declaration.
 
     Attributes:
-        markup: HTML.
+        markup: HTML, or XML for XHTML.
         segments: as in `Document`.
+        report: of blocks.
 
     Raises:
-        DataError: it is not UTF-8.
+        DataError: it is not in the charset that it declares.
     """
 
-    markup = HTML
-
     def __init__(self, contents: bytes, is_xml: bool = False) -> None:
-        self._parts = Parts()
-        self._run: list[Token] = []
-        self._untranslated: list[str] = []  # open elements, from the first that stays
-        for token in tokens_of(Charset("utf-8").decoded(contents), HTML):
-            self._add(token)
-        self._end_run()
-
-    @property
-    def report(self) -> Report:
-        """What becomes of the segments."""
-        return Report(len(self.segments))
-
-    @property
-    def segments(self) -> list[str]:
-        """What is translated."""
-        return self._parts.segments
+        self._contents = contents
+        declaration = _XML_DECLARATION.match(contents.removeprefix(codecs.BOM_UTF8))
+        self.markup = XML if is_xml or declaration else HTML
+        self._charset = Charset.of(contents, _declared(contents, declaration))
+        self._text = self._charset.decoded(contents)
+        pieces = cut(self._text, self.markup)
+        ends = itertools.accumulate(len(piece.raw) for piece in pieces)
+        self.report = Report()
+        self._places: list[int] = []  # where segments start and end in the text
+        self.segments: list[str] = []
+        for piece, end in zip(pieces, ends, strict=True):
+            if messages := sum(map(_is_icu_message, piece.tokens)):
+                self.report.left[ICU_MESSAGES] += 1 if piece.is_text else messages
+            if messages or not piece.is_text:
+                continue
+            self._places += [end - len(piece.raw), end]
+            self.segments.append(piece.line)
+        self.report.translated = len(self.segments)
 
     def translated(self, outputs: Sequence[str]) -> bytes:
         """Returns the page with the translations of its segments."""
-        return self._parts.joined(outputs).encode()
-
-    def _add(self, token: Token) -> None:
-        is_tag = token.kind in (TokenKind.OPEN, TokenKind.CLOSE, TokenKind.VOID)
-        if self._untranslated:
-            self._parts.keep(token.raw)
-            self._follow(token)
-        elif is_tag and token.name not in _INLINE:
-            self._end_run()
-            self._parts.keep(token.raw)
-            if token.kind is TokenKind.OPEN and not _is_block_translated(token):
-                self._untranslated.append(token.name)
-        else:
-            self._run.append(token)
-
-    def _follow(self, token: Token) -> None:
-        """Notes where the element that stays as it is ends."""
-        if token.kind is TokenKind.OPEN and token.name == self._untranslated[0]:
-            self._untranslated.append(token.name)
-        elif token.kind is TokenKind.CLOSE and token.name == self._untranslated[0]:
-            self._untranslated.pop()
-
-    def _end_run(self) -> None:
-        """Adds the tokens of a block as one segment; those without text around it stay."""
-        run, self._run = self._run, []
-        are_texts = [token.kind in _TEXT and has_text(token.text) for token in run]
-        if not any(are_texts):
-            self._parts.keep("".join(token.raw for token in run))
-            return
-        first, last = _without_empty_ends(run, are_texts)
-        self._parts.keep("".join(token.raw for token in run[:first]))
-        self._parts.translate("".join(map(collapsed, run[first:last])))
-        self._parts.keep("".join(token.raw for token in run[last:]))
+        places = self._charset.places(self._contents, self._text, self._places)
+        new = [
+            self._charset.encoded(output.translate(FROM_LINE), "xmlcharrefreplace")
+            for output in outputs
+        ]
+        return spliced(self._contents, zip(places[::2], places[1::2], new, strict=True))
 
 
-def _is_block_translated(token: Token) -> bool:
-    """Whether what is in a block is translated."""
-    return token.name not in _UNTRANSLATED_BLOCKS and is_translated(token)
+def _is_icu_message(token: Token) -> bool:
+    return token.kind is TokenKind.PROTECTED and has_icu_message(token.raw)
 
 
-def _without_empty_ends(run: Sequence[Token], are_texts: Sequence[bool]) -> tuple[int, int]:
-    """Returns the part of a run without what neither has text nor belongs to an element that has.
-
-    Only white space, comments, breaks and pictures are left out: other tags may surround the text.
-    """
-    loose = [
-        not text and (token.kind in (TokenKind.TEXT, TokenKind.HIDDEN, TokenKind.VOID))
-        for token, text in zip(run, are_texts, strict=True)
-    ]
-    first, last = 0, len(run)
-    while loose[first]:
-        first += 1
-    while loose[last - 1]:
-        last -= 1
-    return first, last
+def _declared(contents: bytes, declaration: re.Match[bytes] | None) -> str:
+    """Returns the charset in which a page is, by what it declares."""
+    label = declaration[1].decode() if declaration and declaration[1] else ""
+    if not declaration:
+        head = contents[:_SEARCHED].decode("latin-1")
+        metas = [t for t in tokens_of(head, HTML) if t.kind is TokenKind.VOID and t.name == "meta"]
+        found = [match for meta in metas if (match := _META_CHARSET.search(meta.raw))]
+        label = found[0][1] if found else ""
+    return label or "utf-8" if declaration else read_by_browsers(label or "utf-8")

@@ -1,143 +1,192 @@
 """XLIFF files, of versions 1.2 and 2: units without a target get one; all else stays."""
 
+import dataclasses
 import re
-from collections.abc import Sequence
-from typing import NamedTuple
-from xml.parsers import expat
+from collections.abc import Iterator, Sequence
 
-from t2t_lite.documents.document import Parts, Report, collapsed
-from t2t_lite.errors import DataError
+from t2t_lite.documents.document import ICU_MESSAGES, Report
+from t2t_lite.errors import DataError, quoted
 from t2t_lite.markup.kinds import XML
-from t2t_lite.markup.segment import is_translated
-from t2t_lite.markup.tokens import Token, TokenKind, tokens_of
-from t2t_lite.text.charsets import Charset
-from t2t_lite.text.source_form import has_text
+from t2t_lite.markup.tokens import has_icu_message
+from t2t_lite.markup.xliff_sentences import has_content, has_words, marks, translated
+from t2t_lite.markup.xliff_text import Sentence
+from t2t_lite.markup.xml_events import CLOSE, OPEN, TEXT, XML_SPACE, Event, events, with_attributes
+from t2t_lite.text.charsets import Charset, spliced
 
-# Elements around sources that get no target: what lies between sentences, and the suggestions of a
-# translation memory.
-_STAYING = ("ignorable", "alt-trans")
-_AROUND = ("file", "group", "trans-unit", "unit", "segment", *_STAYING)
+_UNITS = ("trans-unit", "segment")
 # Version 1.2 has the state of a translation in its target, 2 in the segment.
-_UNFINISHED = re.compile(r"""\bstate\s*=\s*["'](?:new|initial|needs-translation)["']""")
-_TRANSLATE_YES = re.compile(r"""\btranslate\s*=\s*["']yes["']""")
+_UNFINISHED = ("new", "initial", "needs-translation")
+_FINISHED = ("translated", "reviewed", "final", "signed-off")
+_REVIEW = {"state": "needs-review-translation", "state-qualifier": "leveraged-mt"}
+_TRANSLATED = {"state": "translated"}
+_DECLARATION = re.compile(rb"\s*<\?xml\s[^>]*?encoding\s*=\s*[\"']([\w:.-]+)")
+_UNDETERMINED = "und"  # a language, in BCP 47
+
+_New = Sequence[str | Sentence]
 
 
-class _Around(NamedTuple):
-    """An open element around sources.
+@dataclasses.dataclass
+class _Element:
+    """An open element.
 
     Attributes:
-        name: its name.
-        stays: whether its sources get no target.
-        is_unfinished: whether a target that they have is made anew.
+        start: the event of its start tag.
+        stays: whether units in it get no target.
+        keeps_space: whether white space in it stays as it is.
+        spans: where sources and targets in it begin and end, in events.
     """
 
-    name: str
+    start: Event
     stays: bool
-    is_unfinished: bool
+    keeps_space: bool
+    spans: dict[str, tuple[int, int]] = dataclasses.field(default_factory=dict)
 
 
 class XliffFile:
     """A file of units.
 
     Args:
-        contents: its bytes, in UTF-8.
+        contents: its bytes.
+        language: that of the translations, for a file of version 2 that does not name it; "": it is
+            not known.
 
     Attributes:
         markup: XML.
         segments: the sources without a target, as in `Document`.
+        report: of units; of segments in version 2.
 
     Raises:
-        DataError: it is not UTF-8.
-        DataError: it is not well-formed XML; the message names the line.
+        DataError: it is no XLIFF, not well-formed, or not in the charset that it declares.
     """
 
     markup = XML
 
     def __init__(self, contents: bytes, language: str = "") -> None:
-        try:
-            expat.ParserCreate().Parse(contents, True)
-        except expat.ExpatError as error:
-            raise DataError(f"not well-formed XML: {error}") from None
-        self._parts = Parts()
-        self._around = [_Around("", False, False)]
-        tokens = [*tokens_of(Charset("utf-8").decoded(contents), XML)]
-        place = 0
-        while place < len(tokens):
-            place = self._add(tokens, place)
-
-    @property
-    def report(self) -> Report:
-        """What becomes of the segments."""
-        return Report(len(self.segments))
+        self._contents = contents
+        declared = _DECLARATION.match(contents)
+        self._charset = Charset.of(contents, declared[1].decode() if declared else "utf-8")
+        self._text = self._charset.decoded(contents)
+        self._events = events(self._text)
+        self._edits: list[tuple[int, int, _New]] = []  # in place of which text
+        self.report = Report()
+        root = next(event for event in self._events if event.kind == OPEN)
+        if root.name != "xliff":
+            raise DataError(f"expected an <xliff> file, got {quoted(root.name)}")
+        self._namespace = root.namespace
+        self._read()
+        if self._edits and "srcLang" in root.attributes and "trgLang" not in root.attributes:
+            self._change_tag(root, {"trgLang": language or _UNDETERMINED})
+        self._edits.sort(key=lambda edit: edit[0])
 
     @property
     def segments(self) -> list[str]:
         """What is translated."""
-        return self._parts.segments
+        return [sentence.line for sentence in self._sentences()]
 
     def translated(self, outputs: Sequence[str]) -> bytes:
         """Returns the file with the translations of its segments."""
-        return self._parts.joined(outputs).encode()
+        written = {
+            id(sentence): sentence.written(output, self._charset.name)
+            for sentence, output in zip(self._sentences(), outputs, strict=True)
+        }
+        offsets = [place for start, end, _ in self._edits for place in (start, end)]
+        places = self._charset.places(self._contents, self._text, offsets)
+        new = [
+            "".join(part if isinstance(part, str) else written[id(part)] for part in parts)
+            for _, _, parts in self._edits
+        ]
+        encoded = [self._charset.encoded(text, "xmlcharrefreplace") for text in new]
+        return spliced(self._contents, zip(places[::2], places[1::2], encoded, strict=True))
 
-    def _add(self, tokens: Sequence[Token], place: int) -> int:
-        """Adds a token, or a source with its target; returns the place of the next one."""
-        token, around = tokens[place], self._around[-1]
-        if token.kind is TokenKind.OPEN and token.name in _AROUND:
-            inherits = around.stays and not _TRANSLATE_YES.search(token.raw)
-            stays = inherits or token.name in _STAYING or not is_translated(token)
-            is_unfinished = bool(_UNFINISHED.search(token.raw))
-            self._around.append(_Around(token.name, stays, is_unfinished))
-        elif token.kind is TokenKind.CLOSE and token.name == around.name:
-            self._around.pop()
-        if token.kind is not TokenKind.OPEN or token.name != "source" or around.stays:
-            self._parts.keep(token.raw)
-            return place + 1
-        end = _closing(tokens, place)
-        self._parts.keep("".join(one.raw for one in tokens[place : end + 1]))
-        source = "".join(map(collapsed, tokens[place + 1 : end]))
-        return self._add_target(tokens, end + 1, source)
+    def _sentences(self) -> Iterator[Sentence]:
+        return (one for _, _, new in self._edits for one in new if isinstance(one, Sentence))
 
-    def _add_target(self, tokens: Sequence[Token], place: int, source: str) -> int:
-        """Adds the target of a source, made or as it is; returns the place after it."""
-        after = place
-        while after < len(tokens) and (between := _end_between(tokens, after)):
-            after = between
-        kept = "".join(one.raw for one in tokens[place:after])
-        target = tokens[after] if after < len(tokens) else None
-        if target is None or target.name != "target" or target.kind is TokenKind.CLOSE:
-            before = kept.rstrip()
-            self._parts.keep(f"{before}<target>")
-            self._parts.translate(source)
-            self._parts.keep(f"</target>{kept[len(before) :]}")
-            return after
-        self._parts.keep(kept)
-        end = after if target.kind is TokenKind.VOID else _closing(tokens, after)
-        text = "".join(one.raw for one in tokens[after + 1 : end])
-        is_unfinished = self._around[-1].is_unfinished or _UNFINISHED.search(target.raw)
-        if has_text(text) and not is_unfinished:
-            self._parts.keep("".join(one.raw for one in tokens[after : end + 1]))
-            return end + 1
-        opening = target.raw if target.kind is TokenKind.OPEN else f"{target.raw[:-2].rstrip()}>"
-        self._parts.keep(opening)
-        self._parts.translate(source)
-        self._parts.keep("</target>")
-        return end + 1
+    def _read(self) -> None:
+        open_elements: list[_Element] = []
+        starts: list[int] = []
+        for place, event in enumerate(self._events):
+            if event.kind == OPEN:
+                around = open_elements[-1] if open_elements else None
+                open_elements.append(self._element(event, around))
+                starts.append(place)
+            elif event.kind == CLOSE:
+                element, start = open_elements.pop(), starts.pop()
+                if event.namespace != self._namespace:
+                    continue
+                if event.name in _UNITS and "source" in element.spans and not element.stays:
+                    self._add_unit(element)
+                elif event.name in ("source", "target", "seg-source"):
+                    open_elements[-1].spans.setdefault(event.name, (start, place + 1))
+
+    def _element(self, start: Event, around: _Element | None) -> _Element:
+        given = start.attributes
+        stays, keeps_space = (around.stays, around.keeps_space) if around else (False, False)
+        stays = {"no": True, "yes": False}.get(given.get("translate", ""), stays)
+        space = given.get(XML_SPACE)
+        return _Element(start, stays, space == "preserve" if space else keeps_space)
+
+    def _add_unit(self, unit: _Element) -> None:
+        """Adds the target of a unit, unless it has one or nothing to translate."""
+        source = self._events[slice(*unit.spans["source"])]
+        target = self._events[slice(*unit.spans.get("target", (0, 0)))]
+        marked = self._events[slice(*unit.spans.get("seg-source", (0, 0)))]
+        if not marks(marked):
+            marked = source
+        keeps_space = unit.keeps_space or source[0].attributes.get(XML_SPACE) == "preserve"
+        is_unfinished = _state(unit, target) in _UNFINISHED
+        if not has_content(marked) or _is_finished(unit, target, marked):
+            self.report.kept += bool(target)
+            return
+        if has_icu_message("".join(event.text for event in source)):
+            self.report.left[ICU_MESSAGES] += 1
+            return
+        new = [*translated(marked, [] if is_unfinished else target, keeps_space)]
+        self.report.translated += any(isinstance(part, Sentence) for part in new)
+        state = _REVIEW if unit.start.name == "trans-unit" else {}
+        if not state:
+            self._change_tag(unit.start, _TRANSLATED)
+        if target:
+            opening, start, end, indent = target[0].raw, target[0].start, target[-1].end, ""
+        else:
+            opening = f"<{source[0].prefix}target>"
+            if XML_SPACE in source[0].attributes:
+                state = {**state, "xml:space": source[0].attributes[XML_SPACE]}
+            _, after = unit.spans.get("seg-source") or unit.spans["source"]
+            start = end = self._events[after - 1].end
+            indent = self._indent(unit.spans["source"][0])
+        opening = re.sub(r"\s*/>\Z", ">", with_attributes(opening, state))
+        closing = f"</{(target or source)[0].prefix}target>"
+        self._edits.append((start, end, [indent, opening, *new, closing]))
+
+    def _indent(self, place: int) -> str:
+        """Returns the white space before an event, if it is on a line of its own."""
+        start = place
+        while self._events[start - 1].kind == TEXT and self._events[start - 1].raw.isspace():
+            start -= 1
+        indent = "".join(event.raw for event in self._events[start:place])
+        return indent if "\n" in indent or "\r" in indent else ""
+
+    def _change_tag(self, tag: Event, given: dict[str, str]) -> None:
+        self._edits.append((tag.start, tag.end, [with_attributes(tag.raw, given)]))
 
 
-def _end_between(tokens: Sequence[Token], place: int) -> int:
-    """Returns the place after white space, or after a source in pieces; 0: neither is there."""
-    token = tokens[place]
-    if token.name == "seg-source" and token.kind is not TokenKind.CLOSE:
-        return 1 + (place if token.kind is TokenKind.VOID else _closing(tokens, place))
-    return 0 if token.raw.strip() else place + 1
+def _state(unit: _Element, target: Sequence[Event]) -> str:
+    own = target[0].attributes if target else {}
+    return own.get("state") or unit.start.attributes.get("state", "")
 
 
-def _closing(tokens: Sequence[Token], place: int) -> int:
-    """Returns the place of the end tag of the element that begins at a place."""
-    name, depth = tokens[place].name, 0
-    for i in range(place, len(tokens)):
-        if tokens[i].name == name and tokens[i].kind in (TokenKind.OPEN, TokenKind.CLOSE):
-            depth += 1 if tokens[i].kind is TokenKind.OPEN else -1
-            if not depth:
-                return i
-    raise DataError(f"<{name}> has no end tag")
+def _is_finished(unit: _Element, target: Sequence[Event], source: Sequence[Event]) -> bool:
+    """Whether a target stays: a person has finished it, or has at least begun it."""
+    if not target:
+        return False
+    state = _state(unit, target)
+    if unit.start.attributes.get("approved") == "yes" or state in _FINISHED:
+        return True
+    if state in _UNFINISHED or not has_content(target):
+        return False
+    if not has_words(source):
+        return True
+    done = marks(target)
+    if done:
+        return all(mid in done and done[mid] for mid, part in marks(source).items() if part)
+    return has_words(target)

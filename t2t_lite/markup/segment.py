@@ -8,14 +8,16 @@ from typing import NamedTuple, Self
 
 import regex
 
-from t2t_lite.markup.kinds import PLACEHOLDERS
+from t2t_lite.markup.codes import paired
+from t2t_lite.markup.kinds import PLACEHOLDERS, XML
 from t2t_lite.markup.tokens import Token, TokenKind, tokens_of
 from t2t_lite.text.source_form import places, source_form
 
 # Of XLIFF, for the codes of other formats: tags without a partner, which stand for no word.
 _CODES = frozenset(["bpt", "ept", "it"])
-_UNTRANSLATED = frozenset(["code", "kbd", "samp", "var", "ph", *_CODES])
-_TRANSLATE_NO = regex.compile(r"""\btranslate\s*=\s*["']?no\b""", regex.IGNORECASE)
+# What readers do not read, though it may hold text: pictures, and what stands in for scripts.
+UNREAD = frozenset(["math", "noscript", "object", "script", "style", "svg", "template"])
+_UNTRANSLATED = frozenset(["code", "kbd", "samp", "var", "notranslate", "ph"]) | _CODES | UNREAD
 _WORD = regex.compile(r"[\p{L}\p{N}]")
 _DEEPEST = 100  # elements that are nested more deeply are not translated
 _FIRST_UNSPACED = "\u2e80"  # from here on, scripts are written without spaces
@@ -106,7 +108,8 @@ def parse(source: str, kind: str, marks: Sequence[str] = ()) -> Segment:
             segment has are not used.
     """
     parser = _Parser(source, kind, ["" if mark in source else mark for mark in marks])
-    for token in tokens_of(source, kind):
+    tokens = tokens_of(source, kind)
+    for token in paired(tokens) if kind == XML else tokens:
         parser.add(token)
     segment = parser.finish()
     if marks and not _WORD.search(segment.text):
@@ -114,9 +117,21 @@ def parse(source: str, kind: str, marks: Sequence[str] = ()) -> Segment:
     return segment
 
 
+def translation_of(token: Token) -> bool | None:
+    """Returns whether what is in an element is translated, given its start tag; None: it inherits.
+
+    HTML's and XLIFF's `translate`, XLIFF's `mtype="protected"`, and the class that browsers know.
+    """
+    given = token.attributes()
+    if "notranslate" in given.get("class", "").split() or given.get("mtype") == "protected":
+        return False
+    told = {"no": False, "yes": True, "": True}.get(given.get("translate", "?").lower())
+    return False if told is None and token.name in _UNTRANSLATED else told
+
+
 def is_translated(token: Token) -> bool:
-    """Returns whether what is in an element is translated, given its start tag."""
-    return token.name not in _UNTRANSLATED and not _TRANSLATE_NO.search(token.raw)
+    """Returns whether what is in an element is translated, if what is around it is."""
+    return translation_of(token) is not False
 
 
 class _Open(NamedTuple):
@@ -161,6 +176,7 @@ class _Parser:
         self._took_out = False  # whether visible atoms stand between the text and what comes next
         self._after_space = False  # whether the last text or atom ends with white space
         self._pending: list[Node] = []  # atoms since the last text
+        self._begun: Node | None = None  # the last start tag since then
         self._pieces = 0
 
     def add(self, token: Token) -> None:
@@ -187,6 +203,9 @@ class _Parser:
     def _add_text(self, text: str) -> None:
         for node in self._pending[-1:]:
             node.space_after = text[0].isspace()
+        if self._begun:
+            self._begun.space_after = text[0].isspace()  # it may have no end tag
+            self._begun = None
         self._after_space = text[-1].isspace()
         before = self._text[-1][-1] if self._text else ""
         if before.isspace() and text[0] == " ":  # leave no two spaces
@@ -230,7 +249,7 @@ class _Parser:
         others = len(self._marked), len(self._pending)
         self._open.append(_Open(token, self._at, *sizes, self._after_space, *others))
         self._names[token.name] += 1
-        self._atom(token.raw, self._after_space)  # until its end tag comes
+        self._begun = self._atom(token.raw, self._after_space)  # until its end tag comes
 
     def _close(self, token: Token) -> None:
         if not self._names[token.name]:

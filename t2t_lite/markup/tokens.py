@@ -32,7 +32,7 @@ class Token(NamedTuple):
     Attributes:
         kind: what it is.
         raw: its characters in the segment.
-        name: of a tag, in lower case in HTML.
+        name: of a tag, in lower case in HTML, without its prefix in XML.
         text: what it reads, of `TEXT` and `ENTITY`.
     """
 
@@ -40,6 +40,14 @@ class Token(NamedTuple):
     raw: str
     name: str = ""
     text: str = ""
+
+    def attributes(self) -> dict[str, str]:
+        """Returns the attributes of a tag, with their names in lower case."""
+        found: dict[str, str] = {}
+        start = _START_TAG.match(self.raw)  # not what a code holds
+        for name, *values in _ATTRIBUTE.findall(start[0] if start else self.raw):
+            found.setdefault(name.lower(), "".join(values))  # HTML takes the first
+        return found
 
 
 # HTML's elements without an end tag: https://html.spec.whatwg.org/#void-elements
@@ -82,38 +90,111 @@ _PROTECTED = rf"""
   | (?:\p{{Emoji_Presentation}}|\p{{Extended_Pictographic}}[\uFE0E\uFE0F])[\p{{EMod}}\uFE0E\uFE0F]*
     (?:\u200D\p{{Extended_Pictographic}}[\p{{EMod}}\uFE0E\uFE0F]*)*
 """
-_ATTRIBUTES = r"""(?:[^<>"']++|"[^"]*+"|'[^']*+')*+"""
-# What ends with a string of its own, and these. They are looked for once: where many begin and none
-# ends, to look from each would take the square of n.
-_ENDS = {
-    "<!--": regex.compile("-->"),
-    "<![CDATA[": regex.compile("]]>"),
-    "<?": regex.compile(r"\?>"),
-    "script": regex.compile(r"</script\s*+>"),  # its text has no tags
-    "style": regex.compile(r"</style\s*+>"),
-}
-_OPENED = r"<!-- | <!\[CDATA\[ | <\?"
-_RAW_TEXT = r"| <(?P<raw>script|style)(?=[\s>/])[^<>]*+>"
-# An opening may have no end, and is a tag then, or no markup at all.
-_TAGS = rf"""
-    (?:(?=(?P<opened>{_OPENED} {{raw}}))|)
-    (?:
-        (?P<hidden><[!?][^<>]*+> | </>)
-      | <(?P<close>/)?(?P<name>[A-Za-z_][^\s/<>"']*+)(?:{_ATTRIBUTES}|[^<>]*+)>
-      | (?P<none><)
-    )
-  | (?P<entity>&(?:
-      \#[0-9]{{{{1,7}}}} | \#[xX][0-9a-fA-F]{{{{1,6}}}} | [A-Za-z][A-Za-z0-9]{{{{0,31}}}}
-    );)
-"""
+# A segment is a line of a file, and outputs are separated by tabs. Within a tag, characters for
+# private use stand for what a line cannot have.
+_HIDDEN = {"\n": "\U0010ff0a", "\r": "\U0010ff0d", "\t": "\U0010ff09"}
+TO_LINE = str.maketrans(_HIDDEN)
+FROM_LINE = str.maketrans({hidden: shown for shown, hidden in _HIDDEN.items()})
+_S = rf"\s{''.join(_HIDDEN.values())}"
 
+# Templates in a start tag may have quotes and `>`. The limit keeps time linear where they have no
+# end.
+_TEMPLATE = r"""<%(?:(?!%>).){0,299}+%> | <\?(?:(?!\?>).){0,299}+\?>
+  | \{%(?:(?!%\}).){0,299}+%\} | \{\{(?:(?!\}\}).){0,299}+\}\}"""
+_ATTRIBUTES = {
+    HTML: rf"""(?: [^<>={{]++ | {_TEMPLATE} | \{{
+      | =[{_S}]*+(?: "(?:[^"<{{]++|{_TEMPLATE}|[<{{])*+" | '(?:[^'<{{]++|{_TEMPLATE}|[<{{])*+'
+          | [^{_S}<>"'{{][^{_S}<>{{]*+ )?
+    )*+""",
+    XML: r"""(?:(?:[^<>"']++|"[^"]*+"|'[^']*+')*+|[^<>]*+)""",
+}
+_NAME = {HTML: rf"[A-Za-z][^{_S}/<>]*+", XML: rf"[A-Za-z_][^{_S}/<>\"']*+"}
+
+# Elements of HTML whose text has no tags. That of the latter nobody sees.
+_SHOWN_RAW = frozenset({"iframe", "plaintext", "textarea", "xmp"})
+_RAW = "|".join(sorted(_SHOWN_RAW | {"noembed", "noframes", "script", "style"}))
+
+
+class _Opening(NamedTuple):
+    """What begins with a string of its own and ends with another, whatever is between.
+
+    Attributes:
+        start: how it begins.
+        end: how it ends.
+        runs_on: whether it goes on to the end of the text where it has no end; else it is a tag
+            then, or no markup at all.
+    """
+
+    start: str
+    end: str
+    runs_on: bool = False
+
+
+# In the order in which they are tried.
+_OPENINGS = {
+    HTML: (
+        _Opening("<!--(?!-?>)", "--!?>", True),
+        _Opening(rf"<\?(?:php(?!\w)|=|[{_S}])", r"\?>", True),
+        _Opening("<(?:[!?]|/(?![A-Za-z]))", ">", True),
+        _Opening("<%", "%>"),
+        _Opening(rf"<\#[{_S}=@+-]", r"\#>"),
+        _Opening(r"\{%(?!\w+\})", r"%\}"),
+        _Opening(rf"\{{\#[{_S}-]", r"\#\}"),
+    ),
+    XML: (
+        _Opening("<!--", "-->"),
+        _Opening(r"<!\[CDATA\[", r"\]\]>"),
+        _Opening(r"<\?", r"\?>"),
+        _Opening(r"<!DOCTYPE[^<>\[]*+\[", r"\]\s*+>"),
+    ),
+}
 _FLAGS = regex.VERBOSE | regex.DOTALL | regex.V0
 _PLACEHOLDER = rf"(?P<protected>{_PROTECTED})"
+
+
+def _pattern(kind: str) -> regex.Pattern[str]:
+    """Returns what finds the next tag, entity, opening or protected piece."""
+    starts = [opening.start for opening in _OPENINGS[kind]]
+    openings = "|".join(f"(?P<opened{i}>{start})" for i, start in enumerate(starts))
+    attributes, name = _ATTRIBUTES[kind], _NAME[kind]
+    raw = rf"<(?P<raw>(?i:{_RAW}))(?=[{_S}/>]){attributes}> |" if kind == HTML else ""
+    return regex.compile(
+        rf"""
+            (?: (?={openings}) | )
+            (?: {raw} (?P<hidden> <[!?][^<>]*+> | </> )
+              | <(?P<close>/)?(?P<name>{name}){attributes}>
+              | (?P<entity>&(?:
+                    \#[0-9]{{1,7}} | \#[xX][0-9a-fA-F]{{1,6}} | [A-Za-z][A-Za-z0-9]{{0,31}}
+                );)
+              | {_PLACEHOLDER}
+              | (?P<none>{"|".join(starts)})
+            )
+        """,
+        _FLAGS,
+    )
+
+
 _PATTERNS = {
-    HTML: regex.compile(f"{_TAGS.format(raw=_RAW_TEXT)} | {_PLACEHOLDER}", _FLAGS),
-    XML: regex.compile(f"{_TAGS.format(raw='')} | {_PLACEHOLDER}", _FLAGS),
+    HTML: _pattern(HTML),
+    XML: _pattern(XML),
     PLACEHOLDERS: regex.compile(_PLACEHOLDER, _FLAGS),
 }
+_ENDS = {
+    opening: regex.compile(opening.end, _FLAGS) for kind in _OPENINGS for opening in _OPENINGS[kind]
+}
+_RAW_ENDS = {
+    name: regex.compile(rf"</{name}(?=[{_S}/>])[^>]*+>?", regex.IGNORECASE)
+    for name in _RAW.split("|")
+}
+_OUTPUT = regex.compile(r"<[%?#](?:=|-(?!-))")  # a template's, which stands for words
+# In a script, a comment in which another script begins ends with that.
+_SCRIPT = regex.compile(rf"<!--(?:-?>)?|-->|<(/)?script(?=[{_S}/>])", regex.IGNORECASE)
+
+_UNQUOTED = regex.compile(r"""[^"'=]++=[^"']""")
+_START_TAG = regex.compile(r"""<(?:[^<>"']++|"[^"]*+"|'[^']*+')*+>""")
+_ATTRIBUTE = regex.compile(
+    rf"""[{_S}/]([^{_S}/<>=]++)(?:[{_S}]*+=[{_S}]*+(?:"([^"]*+)"|'([^']*+)'|([^{_S}>"']*+)))?"""
+)
 
 _XML_ENTITIES = frozenset(["&amp;", "&lt;", "&gt;", "&quot;", "&apos;"])
 _NO_BREAK_SPACES = "\u00a0\u202f"
@@ -145,22 +226,54 @@ def tokens_of(segment: str, kind: str) -> Iterator[Token]:
 
 def _found(segment: str, kind: str) -> Iterator[tuple[int, int, Mapping[str, str | None]]]:
     """Yields where all tokens but text start and end, and the groups of what they are."""
-    ends: dict[str, regex.Match[str] | None] = {}  # the next end of what is opened, by its kind
+    # The next end of each opening. It is looked for once: where many begin and none ends, to look
+    # from each would take the square of n.
+    ends: dict[_Opening, regex.Match[str] | None] = {}
     place = 0
     while match := _PATTERNS[kind].search(segment, place):
         groups = match.groupdict()
         start, place = match.span()
-        if opened := groups.get("opened"):
-            begins = start + len(opened)
-            name = groups.get("raw") or opened
-            if name not in ends or ((known := ends[name]) and known.start() < begins):
-                ends[name] = _ENDS[name].search(segment, begins)
-            if closing := ends[name]:
-                place = closing.end()
-                yield start, place, {"hidden": segment[start:place]}
+        for i, opening in enumerate(_OPENINGS.get(kind, ())):
+            if groups[f"opened{i}"] is None:
                 continue
-        if groups.get("none") is None:
+            begins = match.end(f"opened{i}")
+            known = ends.get(opening)
+            if opening not in ends or (known and known.start() < begins):
+                ends[opening] = known = _ENDS[opening].search(segment, begins)
+            if known or opening.runs_on:
+                place = known.end() if known else len(segment)
+                is_read = _OUTPUT.match(segment, start)
+                groups["protected" if is_read else "hidden"] = segment[start:place]
+            break
+        if raw := groups.get("raw"):
+            place = _end_of_raw(segment, place, raw.lower())
+        if groups.get("none") is None or groups["hidden"] or groups["protected"]:
             yield start, place, groups
+
+
+def _end_of_raw(segment: str, place: int, name: str) -> int:
+    """Returns where an element ends whose text has no tags, and begins at a place."""
+    if name == "script":
+        place = _end_of_script(segment, place)
+    closing = _RAW_ENDS[name].search(segment, place) if name != "plaintext" else None
+    return closing.end() if closing else len(segment)
+
+
+def _end_of_script(segment: str, place: int) -> int:
+    """Returns where the end tag of a script begins whose text begins at a place."""
+    in_comment = in_script = False
+    for match in _SCRIPT.finditer(segment, place):
+        if match[0].startswith("<!--"):
+            in_comment |= not match[0].endswith(">")
+        elif match[0] == "-->":
+            in_comment = in_script = False
+        elif not match[1]:
+            in_script = in_comment
+        elif not in_script:
+            return match.start()
+        else:
+            in_script = False
+    return len(segment)
 
 
 def _token(groups: Mapping[str, str | None], raw: str, is_xml: bool) -> Token:
@@ -170,13 +283,20 @@ def _token(groups: Mapping[str, str | None], raw: str, is_xml: bool) -> Token:
         return Token(TokenKind.PROTECTED, raw)
     if groups["entity"] is not None:
         return _entity(raw, is_xml)
+    if (name := groups.get("raw")) is not None:
+        is_shown = name.lower() in _SHOWN_RAW
+        return Token(TokenKind.VOID if is_shown else TokenKind.HIDDEN, raw, name.lower())
     name = groups["name"] or ""
-    name = name if is_xml else name.lower()
+    name = name.rpartition(":")[2] if is_xml else name.lower()
     if groups["close"]:
         return Token(TokenKind.CLOSE, raw, name)
-    if raw.endswith("/>") or (not is_xml and name in _VOID_ELEMENTS):
-        return Token(TokenKind.VOID, raw, name)
-    return Token(TokenKind.OPEN, raw, name)
+    if is_xml:
+        is_void = raw.endswith("/>")
+    else:
+        # The value of <a href=x/> is "x/".
+        *_, last = raw.split()
+        is_void = name in _VOID_ELEMENTS or (raw.endswith("/>") and not _UNQUOTED.match(last))
+    return Token(TokenKind.VOID if is_void else TokenKind.OPEN, raw, name)
 
 
 def _entity(raw: str, is_xml: bool) -> Token:

@@ -14,6 +14,17 @@ _BOMS = {
 }
 # What other ways of writing have a meaning for is among these.
 _ASCII = "".join(map(chr, range(32, 127))).replace("\\", "") + "\r\n\t \\n \\x41 \\u0041 +AGE- ~{"
+# What browsers read in place of some charsets: https://encoding.spec.whatwg.org/#names-and-labels
+_READ_AS = {
+    **dict.fromkeys(("ascii", "iso8859-1"), "cp1252"),
+    "iso8859-9": "cp1254",
+    "iso8859-11": "cp874",
+    "tis-620": "cp874",
+    "euc_kr": "cp949",
+    "shift_jis": "cp932",
+    **dict.fromkeys(("gb2312", "gbk"), "gb18030"),
+    **dict.fromkeys(("utf-16", "utf-16-le", "utf-16-be"), "utf-8"),
+}
 
 
 class Charset(NamedTuple):
@@ -137,3 +148,12 @@ def spliced(contents: bytes, edits: Iterable[tuple[int, int, bytes]]) -> bytes:
         pieces += [contents[place:start], new]
         place = end
     return b"".join([*pieces, contents[place:]])
+
+
+def read_by_browsers(label: str) -> str:
+    """Returns the charset in which browsers read what a page declares; the label, if unknown."""
+    try:
+        name = codecs.lookup(label).name
+    except LookupError:
+        return label
+    return _READ_AS.get(name, name)

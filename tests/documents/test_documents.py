@@ -40,21 +40,6 @@ PAGE_SEGMENTS = [
     "Four",
 ]
 
-XLIFF = """<?xml version="1.0" encoding="UTF-8"?>
-<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">
- <file source-language="en" target-language="de" original="a"><body>
-  <trans-unit id="1"><source>Open <g id="1">the
-   file</g></source></trans-unit>
-  <trans-unit id="2"><source>Save</source><target>Sichern</target></trans-unit>
-  <trans-unit id="3"><source>Print<x id="4"/></source>
-    <target state="new"></target></trans-unit>
-  <trans-unit id="4" translate="no"><source>T2T</source></trans-unit>
-  <trans-unit id="5"><source>Old</source><target state="needs-translation">Old</target></trans-unit>
-  <trans-unit id="6"><source>Close</source><target/></trans-unit>
- </body></file>
-</xliff>
-"""
-
 
 def upper(document):
     return document.translated([segment.upper() for segment in document.segments]).decode()
@@ -97,82 +82,6 @@ def test_malformed_pages_lose_nothing(text):
     found = page.translated(page.segments).decode()
     assert found.split() == text.split()
     assert not any("\n" in segment for segment in page.segments)
-
-
-def test_units_without_a_target_get_one():
-    document = XliffFile(XLIFF.encode())
-    assert document.segments == ['Open <g id="1">the file</g>', 'Print<x id="4"/>', "Old", "Close"]
-    found = document.translated(['A <g id="1">b</g>', 'C<x id="4"/>', "D", "E"]).decode()
-    assert '</source><target>A <g id="1">b</g></target></trans-unit>' in found
-    assert "<target>Sichern</target>" in found
-    assert '</source>\n    <target state="new">C<x id="4"/></target>' in found
-    assert "<source>T2T</source></trans-unit>" in found
-    assert '<target state="needs-translation">D</target>' in found
-    assert "<source>Close</source><target>E</target>" in found
-    assert XliffFile(found.encode().replace(b"needs-translation", b"final")).segments == [
-        'Print<x id="4"/>'
-    ]
-
-
-UNITS = {  # by what is around them: those that get a target, and those that do not
-    "1.2": [
-        (
-            "<trans-unit><source>A</source><seg-source><mrk>A</mrk></seg-source>{}</trans-unit>",
-            True,
-        ),
-        ("<trans-unit><source>A</source>{}<note>n</note></trans-unit>", True),
-        ("<trans-unit><source>A</source><target>B</target></trans-unit>", False),
-        (
-            "<trans-unit><source>A</source>{}<alt-trans><source>C</source></alt-trans>"
-            "<alt-trans><source>D</source><target>E</target></alt-trans></trans-unit>",
-            True,
-        ),
-        ('<group translate="no"><trans-unit><source>A</source></trans-unit></group>', False),
-        (
-            '<group translate="no"><trans-unit translate="yes"><source>A</source>{}</trans-unit>'
-            "</group>",
-            True,
-        ),
-    ],
-    "2.0": [
-        ("<unit><segment><source>A</source>{}</segment></unit>", True),
-        ('<unit><segment state="initial"><source>A</source>{}</segment></unit>', True),
-        ('<unit translate="no"><segment><source>A</source></segment></unit>', False),
-        (
-            "<unit><ignorable><source>. </source></ignorable><segment><source>A</source>{}"
-            "</segment></unit>",
-            True,
-        ),
-        (
-            '<unit><segment state="final"><source>A</source><target>B</target></segment></unit>',
-            False,
-        ),
-    ],
-}
-
-
-@pytest.mark.parametrize(
-    ("version", "unit", "is_translated"),
-    [(version, *case) for version, cases in UNITS.items() for case in cases],
-)
-@pytest.mark.parametrize("old", ["", "<target/>", "<target>old</target>"])
-def test_units_of_every_form(version, unit, is_translated, old):
-    """A translation that exists stays unless its state says that it is unfinished."""
-    text = f'<xliff version="{version}"><file>{unit}<!-- end --></file></xliff>'
-    document = XliffFile(text.format(old).encode())
-    unfinished = old != "<target>old</target>" or 'state="initial"' in unit
-    assert document.segments == ["A"] * (is_translated and unfinished)
-    assert upper(document) == text.format("<target>A</target>" if unfinished else old)
-
-
-def test_version_2():
-    text = (
-        '<xliff version="2.0" srcLang="en" xmlns="urn:oasis:names:tc:xliff:document:2.0">'
-        '<file id="f"><unit id="1"><segment><source>Open</source></segment></unit></file></xliff>'
-    )
-    document = XliffFile(text.encode())
-    assert document.segments == ["Open"]
-    assert "</source><target>OPEN</target></segment>" in upper(document)
 
 
 @pytest.mark.parametrize(

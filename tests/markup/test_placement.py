@@ -51,6 +51,7 @@ def _copied(source: str, kind: str = HTML, marks: str = "") -> str:
         "AT&amp;T &lt;b&gt;",
         "<br>",
         "{a} {b}",
+        "a <b> b",
     ],
 )
 @pytest.mark.parametrize("marks", ["", MARKS[:1], MARKS])
