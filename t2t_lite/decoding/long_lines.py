@@ -12,6 +12,7 @@ import regex
 
 from t2t_lite.data.problem import Output
 from t2t_lite.decoding.hypotheses import Details, Hypothesis
+from t2t_lite.markup.blocks import Blocks
 
 _WHITE = r"[\s\u200b]"
 _CLOSING = r"[\p{Pe}\p{Pf}\"']*+"
@@ -216,6 +217,19 @@ def _join_lines(lines: Sequence[Sequence[Hypothesis]]) -> list[Hypothesis]:
         return list(lines[0])
     ranks = zip(*(line or itertools.repeat(_EMPTY) for line in lines), strict=False)
     return [_join_rank(rank, "\n".join) for rank in ranks]
+
+
+def join_blocks(blocks: Blocks, found: Sequence[Sequence[Hypothesis]]) -> list[Hypothesis]:
+    """Joins the hypotheses of a text's blocks by rank, as those of its lines are joined.
+
+    Args:
+        blocks: the text.
+        found: the hypotheses of each of its segments, with their markup.
+    """
+    if not any(found):
+        return []
+    ranks = zip(*(some or itertools.repeat(_EMPTY) for some in found), strict=False)
+    return [_join_rank(rank, blocks.joined) for rank in ranks]
 
 
 def _join_pieces(pieces: Sequence[Sequence[Hypothesis]]) -> list[Hypothesis]:
