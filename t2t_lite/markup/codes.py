@@ -4,7 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from t2t_lite.markup.tokens import Token, TokenKind
+from t2t_lite.markup.kinds import XML
+from t2t_lite.markup.tokens import Token, TokenKind, tokens_of
 
 # What opens and what closes, with the attributes that name the pair, the first one that is there.
 _PAIRS = {
@@ -53,6 +54,32 @@ def paired(tokens: Iterable[Token]) -> Iterator[Token]:
             yield Token(code.side, "".join(token.raw for token in code.tokens), code.pair)
         else:
             yield from code.tokens
+
+
+def in_order(text: str, source: str) -> str:
+    """Returns a translation in which no code closes before its partner opens.
+
+    This can happen to pairs that overlap, which no elements can be.
+
+    Args:
+        text: a translation in XML.
+        source: what it is the translation of; what closes before it opens there may do so.
+    """
+    names = {token.name for token in paired(tokens_of(source, XML)) if " " in token.name}
+    if not names:
+        return text
+    codes = [*_codes([*tokens_of(text, XML)])]
+    raws = ["".join(token.raw for token in code.tokens) for code in codes]
+    closed: dict[str, int] = {}
+    for i, code in enumerate(codes):
+        if code.pair not in names:
+            continue
+        if code.side is TokenKind.CLOSE:
+            closed[code.pair] = i
+        elif code.pair in closed:
+            other = closed.pop(code.pair)
+            raws[i], raws[other] = raws[other], raws[i]
+    return "".join(raws)
 
 
 def _codes(tokens: Sequence[Token]) -> Iterator[_Code]:

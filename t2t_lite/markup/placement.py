@@ -13,6 +13,8 @@ import numpy as np
 
 from t2t_lite.alignment.units import Unit, align_units, units_of
 from t2t_lite.markup.carried import agreeing, restored, without
+from t2t_lite.markup.codes import in_order
+from t2t_lite.markup.kinds import XML
 from t2t_lite.markup.segment import Node, Segment
 from t2t_lite.text.source_form import has_text
 
@@ -69,7 +71,8 @@ def place(
     if astray := _astray(segment, placed, target, target_units):
         segment, target = without(segment, target, astray)
         return place(segment, target, source_tokens, target_tokens, attention)
-    return restored(segment, _Writer(segment, target, target_units).write(placed))
+    written = restored(segment, _Writer(segment, target, target_units).write(placed))
+    return in_order(written, segment.source) if segment.kind == XML else written
 
 
 def _astray(segment: Segment, placed: Sequence[_Placed], target: str, units: Sequence[Unit]) -> set:

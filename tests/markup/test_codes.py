@@ -40,6 +40,22 @@ def test_pairs_stay_around_their_phrases(opening, closing, nested):
     assert not wrong
 
 
+def test_pairs_that_overlap_open_before_they_close():
+    first, second = (
+        ("<bpt id='1'>[</bpt>", "<ept id='1'/>"),
+        ("<sc id='1'/>", "<ec startRef='1'/>"),
+    )
+    phrases = [*PHRASES]
+    phrases[1] = f"{first[0]}{phrases[1]}"
+    phrases[2] = f"{second[0]}{phrases[2]}{first[1]}"
+    phrases[3] += second[1]
+    for order in itertools.permutations(range(len(PHRASES))):
+        output = reordered(" ".join(phrases), XML, order)
+        for opening, closing in (first, second):
+            assert output.count(opening) == output.count(closing) == 1
+            assert output.index(opening) < output.index(closing)
+
+
 @pytest.mark.parametrize(
     ("source", "text", "atoms"),
     [
