@@ -13,7 +13,7 @@ _TOKEN = re.compile(
       (?P<comments>(?:\#[^\n]*+\n?{_SPACE})++)
     | (?:
         (?P<word>msgctxt|msgid_plural|msgid|msgstr|domain)
-        (?:{_SPACE}\[{_SPACE}(?P<number>[0-9]{{1,4}}){_SPACE}\])?
+        (?:{_SPACE}\[{_SPACE}(?P<number>[0-9]){_SPACE}\])?
         {_SPACE}
       )?
       (?P<strings>{_STRING}(?:{_SPACE}{_STRING})*+)?

@@ -303,6 +303,7 @@ def test_bytes_may_be_escaped():
         ('msgid "a"\nmsgid "b"\nmsgstr ""\n', "line 2: "),
         ('msgid "a"\nmsgstr[0] ""\n', "line 2: "),
         ('msgid "a"\nmsgid_plural "b"\nmsgstr ""\n', "line 3: "),
+        ('msgid "a"\nmsgid_plural "b"\nmsgstr[9999] ""\n', "line 3: "),
         ('\x85msgid "a"\nmsgstr ""\n', "line 1: "),
         ("\ufeff\ufeff", "line 1: "),
     ],
