@@ -7,6 +7,7 @@ from t2t_lite.bin.command import Command, config_flags, from_flags
 from t2t_lite.bin.console import quiet_import
 from t2t_lite.data.problem import split_to_decode
 from t2t_lite.decoding.config import STANDARD_INPUT, TEXT, DecoderConfig
+from t2t_lite.decoding.shards import own_files
 from t2t_lite.documents.kinds import PO_ENDINGS, ending, is_document
 from t2t_lite.errors import UsageError
 from t2t_lite.metrics.by_name import output_metric, split_metrics
@@ -56,7 +57,7 @@ def configure(args: types.SimpleNamespace) -> DecoderConfig:
     DecodeHParams().override(args.decode_hparams)
     for name in split_metrics(args.metrics):
         output_metric(name).check()
-    return from_flags(DecoderConfig, args)
+    return from_flags(DecoderConfig, types.SimpleNamespace(**vars(args) | own_files(vars(args))))
 
 
 def _check_files(args: types.SimpleNamespace) -> None:
@@ -95,6 +96,8 @@ def _check_files(args: types.SimpleNamespace) -> None:
         translates_lines = args.decode_from_file or args.decode_interactive
         if getattr(args, name) and (args.score_file or not translates_lines):
             raise UsageError(f"--{name} needs --decode_from_file or --decode_interactive")
+    if args.decode_shards > 1:
+        _check_shards(args)
     if args.score_file:
         COMMAND.require(args, "decode_to_file")
     _check_document(args)
@@ -123,6 +126,20 @@ def _check_document(args: types.SimpleNamespace) -> None:
 
 def _is_document(args: types.SimpleNamespace) -> bool:
     return not args.as_lines and is_document(args.decode_from_file)
+
+
+def _check_shards(args: types.SimpleNamespace) -> None:
+    """Raises UsageError unless there are lines to share among --decode_shards."""
+    reads_lines = args.decode_from_file not in ("", STANDARD_INPUT) or args.score_file
+    if not reads_lines or _is_document(args):
+        raise UsageError(
+            "--decode_shards needs lines to share: name a text file with --decode_from_file"
+        )
+    if args.decode_reference:
+        raise UsageError(
+            "--decode_shards and --decode_reference exclude each other: no worker has all outputs; "
+            "join them, and score them with t2t-bleu"
+        )
 
 
 if __name__ == "__main__":

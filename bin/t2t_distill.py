@@ -3,14 +3,27 @@
 import types
 
 from t2t_lite import registry
-from t2t_lite.bin.command import Command, config_flags, from_flags
+from t2t_lite.bin.command import Command, Flag, config_flags, from_flags
 from t2t_lite.bin.console import quiet_import
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.distillation.config import DistillConfig
 from t2t_lite.errors import UsageError
 from t2t_lite.search.decode_hparams import DecodeHParams
 
-_SEARCH = config_flags(DecoderConfig)["Search"]
+_DECODER = config_flags(DecoderConfig)
+_SEARCH = _DECODER["Search"]
+_SHARDS = (
+    Flag(
+        "decode_shards",
+        int,
+        1,
+        "Number of workers that translate together. Worker 0 writes OUTPUT_PROBLEM_DIR000, with "
+        "its part of the training pairs and all that is not translated, worker 1 "
+        "OUTPUT_PROBLEM_DIR001, and so on: joined file by file, they are what one process writes.",
+        minimum=1,
+    ),
+    next(flag for flag in _DECODER["Input"] if flag.name == "worker_id"),
+)
 
 COMMAND = Command(
     "t2t-distill",
@@ -24,7 +37,11 @@ COMMAND = Command(
         "t2t-distill --translations=nbest.de --select=nearest ...",
         "t2t-distill --teacher=runs/deen --back --sources=news.de ...",
     ],
-    {**config_flags(DistillConfig), "Search": _SEARCH},
+    {
+        **config_flags(DistillConfig),
+        "Search": _SEARCH,
+        "Several workers": _SHARDS,
+    },
     settings={
         "Search settings for --decode_hparams (a problem may change the defaults)": DecodeHParams
     },
@@ -40,9 +57,11 @@ def main(args: types.SimpleNamespace) -> None:
         raise UsageError("--teacher is missing: name a run folder, or give --translations")
     if args.back:
         COMMAND.require(args, "sources")
+    if args.decode_shards > 1 and args.translations:
+        raise UsageError("--decode_shards shares the work of a --teacher: leave out the flag")
     registry.problem(args.problem)
     DecodeHParams().override(args.decode_hparams)
-    search = DecoderConfig(**{flag.name: getattr(args, flag.name) for flag in _SEARCH})
+    search = DecoderConfig(**{flag.name: getattr(args, flag.name) for flag in (*_SEARCH, *_SHARDS)})
     with quiet_import():
         from t2t_lite.distillation import job
     job.run(config, search)

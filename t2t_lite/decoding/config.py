@@ -54,6 +54,15 @@ _SHORT = "short for the decode hparam of this name."
 _MUST_AGREE = "Must agree with the run folder, if given."
 
 
+def check_worker(shards: int, worker_id: int) -> None:
+    """Raises UsageError unless there is a worker of this number among `shards`."""
+    if worker_id >= shards:
+        raise UsageError(
+            f"--worker_id={worker_id}, but --decode_shards={shards}: the workers are 0 to "
+            f"{shards - 1}"
+        )
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DecoderConfig(Config):
     """One run of `jobs.run`; empty text means "not given"."""
@@ -96,6 +105,14 @@ class DecoderConfig(Config):
         "How each output must begin: one line for each line of --decode_from_file.",
         reads=True,
     )
+    decode_shards: int = setting(
+        1,
+        "Number of workers that decode a text together. Worker 0 reads INPUT000 if there is such "
+        "a file, else its part of INPUT, and writes OUTPUT000, worker 1 OUTPUT001, and so on: "
+        "joined, they are what one process writes.",
+        minimum=1,
+    )
+    worker_id: int = setting(0, "Which of the --decode_shards workers this is, from 0.", minimum=0)
     data_dir: str = setting(
         "",
         "Folder of t2t-datagen's files, to decode the dev split (when neither a file nor "
@@ -157,6 +174,7 @@ class DecoderConfig(Config):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_worker(self.decode_shards, self.worker_id)
         given = DecodeHParams().override(self.decode_hparams)
         for name in Languages._fields:
             flag = f"{name}_language"

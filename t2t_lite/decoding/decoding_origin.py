@@ -69,7 +69,7 @@ class DecodingOrigin:
             "pivot": self.config.pivot,
             "terms": [self._digest(path) for path in (self.config.terms, self.config.forbid)],
             "output_format": self.config.output_format,
-        }
+        } | self._shard()
 
     def of_journal(self, trained: Sequence[TrainedModel], decoder: Decoder) -> dict[str, Any]:
         """Returns all that determines the outputs to the bit; `others` have been read by now.
@@ -80,6 +80,11 @@ class DecodingOrigin:
         if self.others:
             self.fingerprint.require_unchanged(*self.others)
         return self.values(trained) | {"release": __version__, "engine": decoder.engine.kind}
+
+    def _shard(self) -> dict[str, Any]:
+        """Returns which part of the inputs is decoded; nothing if all of it is."""
+        shards, worker_id = self.config.decode_shards, self.config.worker_id
+        return {} if shards == 1 else {"part": [worker_id, shards]}
 
     def _digest(self, path: str) -> str:
         return self.fingerprint.digest(path) if path else ""

@@ -149,6 +149,15 @@ def _count(path: str) -> int:
     return sum(1 for _ in iterate_lines(path))
 
 
+def window_ends(count: int) -> list[int]:
+    """Returns after how many of `count` lines each window of `windows_of` ends."""
+    ends, size = [0], _FIRST_WINDOW
+    while ends[-1] < count:
+        ends.append(min(count, ends[-1] + size))
+        size = min(2 * size, _LARGEST_WINDOW)
+    return ends[1:]
+
+
 def windows_of(
     lines: Iterator[_Line], has_arrived: Callable[[], bool] = lambda: True
 ) -> Iterator[list[_Line]]:

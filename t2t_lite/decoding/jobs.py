@@ -43,6 +43,7 @@ from t2t_lite.decoding.output_formats import (
     written_score,
 )
 from t2t_lite.decoding.perplexity import perplexity
+from t2t_lite.decoding.shards import name_of_part, part_of
 from t2t_lite.decoding.trained_model import TrainedModel
 from t2t_lite.errors import DataError, UsageError
 from t2t_lite.metrics.by_name import (
@@ -246,7 +247,7 @@ class _LineDecoder:
         )
 
     def windows(
-        self, start: ResumePoint = FROM_START, total: int | None = None
+        self, start: ResumePoint = FROM_START, part: range | None = None
     ) -> Iterator[Iterator[BatchRecord]]:
         """Yields for each unfinished window the records of its batches, as they are finished.
 
@@ -255,13 +256,14 @@ class _LineDecoder:
 
         Args:
             start: where to resume.
-            total: the number of lines in all; None: unknown.
+            part: the lines to decode, in whole windows; None: all of them, their number is unknown.
         """
         recorder = _Recorder(self._format, self._start)
         first = 0
-        with progress("decoding", total and total - start.lines, "sentences") as advance:
+        total = None if part is None else len(part) - start.lines
+        with progress("decoding", total, "sentences") as advance:
             for window in self.lines.windows():
-                if first >= start.window:
+                if first >= start.window and (part is None or first in part):
                     known = start.known if first == start.window else NO_BATCHES
                     lines = [line.source for line in window]
                     sources = self._decoder.text.encode(
@@ -323,11 +325,13 @@ def _decode_file(
     if config.decode_reference:
         metrics = _metrics(config, decoder)
         references = _references(decoder.problem, source, count, config.decode_reference)
-    path = config.decode_to_file or _results_name(source, run, decoder.hparams)
+    name = source if config.decode_shards == 1 else name_of_part(source, config.worker_id)
+    path = config.decode_to_file or _results_name(name, run, decoder.hparams)
     refuse_overwriting([path], [*line_decoder.lines.files, config.decode_reference], trained)
     with _decoded(line_decoder, decoder, trained, config, path, read, count) as journal:
         outputs = [line.output for line in journal.lines()] if references is not None else []
-        if config.score_file and not decoder.problem.has_inputs:
+        is_whole = config.decode_shards == 1
+        if config.score_file and is_whole and not decoder.problem.has_inputs:
             scores = (written_score(line.text) for line in journal.lines())
             print(perplexity(scores, iterate_lines(source), decoder.text).report)
         journal.finish()
@@ -376,10 +380,14 @@ def _decoded(
     read: DecodingOrigin,
     count: int,
 ) -> Iterator[BatchJournal]:
-    """Yields the journal of `path` once it has all `count` lines; resumes a killed run's."""
+    """Yields the journal of `path` once it has this worker's part of all `count` lines.
+
+    Resumes a killed run's.
+    """
     origin = read.of_journal(trained, decoder)
+    part = part_of(count, config.decode_shards, config.worker_id)
     with BatchJournal(pathlib.Path(path), origin, read.require_same_inputs).opened() as journal:
-        for records in line_decoder.windows(journal.resume_point, count):
+        for records in line_decoder.windows(journal.resume_point, part):
             for record in records:
                 journal.append(record)
         read.require_same_inputs()  # a file that was replaced by an empty one has no record

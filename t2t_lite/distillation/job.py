@@ -4,6 +4,10 @@ Beside the folder to write, `{folder}.part` holds the text to translate and the 
 finished batches, from which a killed run goes on. It exists until the folder is complete. A
 complete folder is kept if its `origin.json` says that it was made from the same (kept_work.py): the
 text is written anew each time, and compared.
+
+Several workers (`decode_shards`) write a folder each, with the training pairs of a part of the
+sources. What is not translated, the other splits and, with `back`, the problem's own pairs, is in
+the first one: each file is what one process writes, cut into parts.
 """
 
 import contextlib
@@ -22,6 +26,7 @@ from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.decoding import jobs
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.loading import find_models
+from t2t_lite.decoding.shards import name_of_part, part_of
 from t2t_lite.decoding.trained_model import TrainedModel
 from t2t_lite.distillation.config import NEAREST, DistillConfig
 from t2t_lite.distillation.filters import LengthRatios, PairFilter
@@ -71,6 +76,8 @@ def run(config: DistillConfig, search: DecoderConfig) -> None:
             with other settings.
     """
     folder = pathlib.Path(os.path.abspath(config.output_problem_dir))  # "." has no name
+    if search.decode_shards > 1:
+        folder = pathlib.Path(name_of_part(str(folder), search.worker_id))
     problem = check_problem(registry.problem(config.problem), config.problem)
     if config.teacher:
         search = _with_teacher(config, search)
@@ -123,7 +130,7 @@ class _Distillation:
             ratios = self._ratios()
             pairs = PairFilter(ratios, config.back)
             written = self._write_training(hypotheses, pairs, made, total)
-            for split in counts.keys() - {DatasetSplit.TRAIN}:
+            for split in counts.keys() - {DatasetSplit.TRAIN} if self._is_first else ():
                 for path in text_files(self._part, split):
                     shutil.copy(path, made)
             read.require_unchanged()
@@ -158,6 +165,8 @@ class _Distillation:
             "select": config.select,
             "back": config.back,
         }
+        if search.decode_shards > 1:
+            origin["part"] = [search.worker_id, search.decode_shards]
         return origin, read
 
     def _trained(self) -> list[TrainedModel]:
@@ -240,29 +249,38 @@ class _Distillation:
         config, written = self._config, 0
         with (
             PairWriter(folder, DatasetSplit.TRAIN) as writer,
-            progress("selecting", total, "outputs") as advance,
+            progress("selecting", len(self._part_of(total)), "outputs") as advance,
         ):
-            if config.back:
+            if config.back and self._is_first:
                 for pair in self._human_pairs():
                     writer.write(*pair)
                     written += 1
-            for line, output in self._selected(found):
+            for line, output in self._selected(found, self._part_of(total)):
                 source, target = (output, line) if config.back else (line, output)
                 if pairs.keeps(source, target):
                     writer.write(f"{TAG} {source}" if config.back else source, target)
                 advance(1)
-        if not pairs.kept:
+        if not pairs.kept and self._search.decode_shards == 1:
             raise DataError(f"{config.output_problem_dir}: nothing is left to train on: {pairs}")
         return written + pairs.kept
 
-    def _selected(self, found: Iterable[Sequence[str]]) -> Iterator[Pair]:
+    @property
+    def _is_first(self) -> bool:
+        """Whether what is not translated is in this folder."""
+        return self._search.worker_id == 0
+
+    def _part_of(self, total: int) -> range:
+        """Returns which of the sources are translated."""
+        return part_of(total, self._search.decode_shards, self._search.worker_id)
+
+    def _selected(self, found: Iterable[Sequence[str]], part: range) -> Iterator[Pair]:
         """Yields each line that was translated, and the hypothesis to keep; "" if there is none."""
         references: Iterable[str] = ()
         if self._config.select == NEAREST:
             references = (target for _, target in self._human_pairs())
         bleu = SentenceBleu(_tokenizer(self._problem))
-        lines = iterate_lines(self._part / _SOURCES)
-        each = itertools.chain(references, itertools.repeat(""))
+        lines = itertools.islice(iterate_lines(self._part / _SOURCES), part.start, part.stop)
+        each = itertools.islice(itertools.chain(references, itertools.repeat("")), part.start, None)
         # The hypotheses first: their last `next` checks that there are as many as lines.
         for hypotheses, line, reference in zip(found, lines, each, strict=False):
             texts = [one_line(text) for text in hypotheses]

@@ -300,3 +300,26 @@ def test_of_a_teachers_hypotheses_the_nearest_is_kept(config, teacher):
     assert distilled(dataclasses.replace(config, **changes)) == list(
         zip(SOURCES, shorter, strict=True)
     )
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_the_folders_of_several_workers_joined_are_that_of_one_process(
+    config, teacher, tmp_path, back
+):
+    """File by file; a worker that is started again changes nothing."""
+    more = write_lines(tmp_path / "more", [f"line number {number}" for number in range(60)])
+    config = dataclasses.replace(
+        config, translations="", teacher=teacher, sources=str(more), back=back
+    )
+    distilled(config)
+    for worker in (0, 1, 2, 1):
+        job.run(config, dataclasses.replace(SEARCH, decode_shards=3, worker_id=worker))
+    whole = {path.name: path.read_text() for path in (tmp_path / "out").glob("*.txt")}
+    parts = sorted(tmp_path.glob("out00[0-9]"))
+    joined = {
+        name: "".join((part / name).read_text() for part in parts if (part / name).exists())
+        for name in whole
+    }
+    assert joined == whole
+    assert all((part / "inputs.train.txt").stat().st_size for part in parts)
+    assert len(parts) == 3

@@ -94,12 +94,13 @@ def flags_of(script: pathlib.Path) -> set[str]:
 
 
 def test_the_pods_of_kubernetes_get_flags_that_exist(pages):
-    (block,) = pages["cluster.md"].blocks("yaml")
-    flags = re.findall(r"^ +- (--.*)$", block.code, re.M)
-    assert len(flags) == 7
-    check_names(
-        parse("t2t-trainer", [flag.replace("$(JOB_COMPLETION_INDEX)", "3") for flag in flags])
-    )
+    found = []
+    for block in pages["cluster.md"].blocks("yaml"):
+        flags = re.findall(r"^ +- (--.*)$", block.code, re.M)
+        (command,) = re.findall(r"command: \[(.*)\]", block.code)
+        check_names(parse(command, [f.replace("$(JOB_COMPLETION_INDEX)", "3") for f in flags]))
+        found.append((command, len(flags)))
+    assert found == [("t2t-trainer", 7), ("t2t-decoder", 7)]
 
 
 @pytest.mark.parametrize("name", PAGES)
