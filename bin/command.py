@@ -51,6 +51,7 @@ _DEFINITIONS: dict[type, Callable[..., Any]] = {
     int: flags.DEFINE_integer,
     float: flags.DEFINE_float,
 }
+_LONGEST_CHOICES = 60  # characters, in the first line of a flag's help
 _PLACEHOLDERS = {str: "TEXT", pathlib.Path: "PATH", int: "N", float: "X"}
 
 
@@ -66,8 +67,10 @@ class Flag(Setting):
     def describe(self) -> str:
         """Returns the flag's part of `--help`."""
         value = "|".join(self.choices) or _PLACEHOLDERS.get(self.kind)
-        head = f"  --{self.name}={value}" if value else f"  --[no]{self.name}"
         text = self.help
+        if value and len(value) > _LONGEST_CHOICES:
+            value, text = _PLACEHOLDERS[self.kind], self.meaning
+        head = f"  --{self.name}={value}" if value else f"  --[no]{self.name}"
         if self.default is not None and self.default is not False and self.default != "":
             text = f"{text.removesuffix('.')} (default: {format_default(self.default)})."
         return head + "\n" + textwrap.fill(text, 92, initial_indent=" " * 8, **INDENT)
@@ -142,6 +145,13 @@ COMMON_FLAGS = (
         False,
         "List all problems, models, hyperparameter sets and metrics, and exit.",
     ),
+)
+WAIT_MINUTES = Flag(
+    "wait_minutes",
+    float,
+    0,
+    "Wait this many minutes for the next one, while the run is trained; -1 waits for ever.",
+    minimum=-1,
 )
 OUTPUT_DIR, CHECKPOINT_PATH = RUN_FLAGS = config_flags(TrainedModelConfig)["The trained model"]
 

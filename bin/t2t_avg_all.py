@@ -3,7 +3,7 @@
 import pathlib
 import types
 
-from t2t_lite.bin.command import Command, Flag
+from t2t_lite.bin.command import WAIT_MINUTES, Command, Flag
 from t2t_lite.bin.console import quiet_import
 
 COMMAND = Command(
@@ -19,6 +19,7 @@ COMMAND = Command(
             Flag("model_dir", pathlib.Path, "", "Run folder of t2t-trainer."),
             Flag("n", int, 8, "Checkpoints in each average.", minimum=1),
             Flag("min_steps", int, 0, "Skip checkpoints with fewer updates.", minimum=0),
+            WAIT_MINUTES,
         ),
         "Result": (
             Flag(
@@ -40,8 +41,14 @@ def main(args: types.SimpleNamespace) -> None:
     with quiet_import():
         from t2t_lite.runs import averaging, run_folder
     run = run_folder.RunFolder.open(args.model_dir)
-    for path in averaging.average_all(run, args.output_dir, args.n, args.min_steps):
-        print(path)
+    given = run, args.output_dir, args.n, args.min_steps
+    made = (
+        averaging.average_arriving(*given, args.wait_minutes)
+        if args.wait_minutes
+        else (averaging.average_all(*given))
+    )
+    for path in made:
+        print(path, flush=True)
 
 
 if __name__ == "__main__":

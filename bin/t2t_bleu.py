@@ -3,7 +3,7 @@
 import pathlib
 import types
 
-from t2t_lite.bin.command import Command, Flag
+from t2t_lite.bin.command import WAIT_MINUTES, Command, Flag
 from t2t_lite.data.problem import Output
 from t2t_lite.errors import DataError, UsageError
 from t2t_lite.metrics.by_name import check_metrics, score_by_metrics, split_metrics
@@ -17,11 +17,38 @@ COMMAND = Command(
         "t2t-bleu --translation=newstest2014.out.de --reference=newstest2014.de",
         "t2t-bleu --translation=newstest2014.out.de --reference=newstest2014.de --paper",
         "t2t-bleu --translation=newstest2014.out.de --reference=newstest2014.de --metrics=chrf,ter",
+        "t2t-bleu --translations_dir=translations --reference=newstest2013.de --event_dir=events",
     ],
     {
         "Files": (
             Flag("translation", pathlib.Path, "", "System output, in UTF-8; may be .gz."),
             Flag("reference", pathlib.Path, "", "Reference translations, in the same order."),
+        ),
+        "Translations of several checkpoints": (
+            Flag(
+                "translations_dir",
+                pathlib.Path,
+                "",
+                "Folder of translations, PROBLEM-UPDATES, of t2t-translate-all, each of which is "
+                "scored, in the order of updates.",
+            ),
+            Flag(
+                "event_dir",
+                pathlib.Path,
+                "",
+                "Folder for TensorBoard's curves of the scores, and for last_evaluated_step.txt, "
+                "which lets the next call go on where this one ends. Created if missing.",
+            ),
+            Flag("tag_suffix", str, "", "Ending of the curves' names, BLEU_cased, BLEU_uncased."),
+            Flag(
+                "min_steps",
+                int,
+                -1,
+                "Skip translations of checkpoints with fewer updates. -1 skips those that an "
+                "earlier call has scored, by --event_dir.",
+                minimum=-1,
+            ),
+            WAIT_MINUTES,
         ),
         "How": (
             Flag(
@@ -46,24 +73,19 @@ COMMAND = Command(
 @COMMAND.main
 def main(args: types.SimpleNamespace) -> None:
     """Runs the command."""
-    COMMAND.require(args, "translation", "reference")
+    COMMAND.require(args, "reference")
+    if args.translations_dir:
+        _score_all(args)
+        return
+    COMMAND.require(args, "translation")
     if args.paper and args.metrics:
         raise UsageError("--paper and --metrics exclude each other")
     metrics = split_metrics(args.metrics)
     check_metrics(metrics, language="")
     from t2t_lite.metrics.bleu import compound_split_bleu, corpus_bleu
     from t2t_lite.metrics.text_form import warn_of_forms
-    from t2t_lite.text.text_files import read_lines
 
-    # White space at the ends, such as the CR of CRLF, is not part of a text.
-    translation, reference = (
-        [line.strip() for line in read_lines(path)] for path in (args.translation, args.reference)
-    )
-    if len(translation) != len(reference):
-        raise DataError(
-            f"{args.translation} has {len(translation)} lines but {args.reference} has "
-            f"{len(reference)}: they must pair line by line"
-        )
+    translation, reference = _pairs(args.translation, args.reference)
     warn_of_forms(translation, reference)
     if metrics:
         outputs = [Output(line) for line in translation]
@@ -84,6 +106,42 @@ def main(args: types.SimpleNamespace) -> None:
         print(f"{name} = {bleu.score:6.2f}")
     for name, bleu in scores.items():
         print(f"{name} signature: {bleu.signature}")
+
+
+def _pairs(translation: str, reference: str) -> list[list[str]]:
+    """Returns the lines of a translation and of its reference.
+
+    White space at the ends of a line, such as the CR of CRLF, is not part of a text.
+    """
+    from t2t_lite.text.text_files import read_lines
+
+    texts = [[line.strip() for line in read_lines(path)] for path in (translation, reference)]
+    if len(texts[0]) != len(texts[1]):
+        raise DataError(
+            f"{translation} has {len(texts[0])} lines but {reference} has {len(texts[1])}: they "
+            "must pair line by line"
+        )
+    return texts
+
+
+def _score_all(args: types.SimpleNamespace) -> None:
+    """Scores the translations in a folder, and those that come while it waits for them."""
+    for name in ("translation", "paper", "metrics"):
+        if getattr(args, name):
+            raise UsageError(f"--translations_dir and --{name} exclude each other")
+    from t2t_lite.metrics.bleu import corpus_bleu
+    from t2t_lite.metrics.step_files import ScoredSteps
+
+    scored = ScoredSteps(args.translations_dir, args.event_dir, args.tag_suffix, args.min_steps)
+    for step, path in scored.files(args.wait_minutes):
+        translation, reference = _pairs(path, args.reference)
+        scores = {
+            "BLEU_uncased": corpus_bleu(translation, reference, lowercase=True).score,
+            "BLEU_cased": corpus_bleu(translation, reference).score,
+        }
+        for name, score in scores.items():
+            print(f"{path}: {name} = {score:6.2f}", flush=True)
+        scored.write(step, scores)
 
 
 if __name__ == "__main__":

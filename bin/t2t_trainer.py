@@ -14,7 +14,7 @@ from t2t_lite.metrics.parts import parts_of
 from t2t_lite.runs.selection import Criterion
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.settings import required_settings
-from t2t_lite.training.config import TrainerConfig
+from t2t_lite.training.config import FOLLOWING, TrainerConfig
 
 COMMAND = Command(
     "t2t-trainer",
@@ -81,11 +81,13 @@ def main(args: types.SimpleNamespace) -> None:
         t2t_datagen.generate(names, config.data_dir, args.tmp_dir, DatagenOptions())
     with quiet_import():
         from t2t_lite.preflight import batch_size, dry_run
-        from t2t_lite.training import trainer
+        from t2t_lite.training import following, trainer
     if args.find_batch_size:
         config = batch_size.with_found_batch_size(config, args.t2t_usr_dir)
     if args.dry_run:
         dry_run.dry_run(config, args.t2t_usr_dir)
+    elif config.schedule in FOLLOWING:
+        following.run(config)
     else:
         trainer.run(config)
 

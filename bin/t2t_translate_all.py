@@ -4,7 +4,8 @@ import os
 import pathlib
 import types
 
-from t2t_lite.bin.command import Command, Flag
+from t2t_lite import files
+from t2t_lite.bin.command import WAIT_MINUTES, Command, Flag
 from t2t_lite.bin.console import quiet_import
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.errors import UserError
@@ -23,6 +24,7 @@ COMMAND = Command(
             Flag("model_dir", pathlib.Path, "", "Run folder of t2t-trainer."),
             Flag("source", pathlib.Path, "", "Text file, one sentence per line."),
             Flag("min_steps", int, 0, "Skip checkpoints with fewer updates.", minimum=0),
+            WAIT_MINUTES,
         ),
         "How": (
             Flag("beam_size", int, 4, "Beams of the search.", minimum=1),
@@ -48,13 +50,16 @@ def main(args: types.SimpleNamespace) -> None:
     COMMAND.require(args, "model_dir", "source", "translations_dir")
     with quiet_import():
         from t2t_lite.decoding.kept_output import run_once
-        from t2t_lite.runs import checkpoint_files, run_folder
+        from t2t_lite.runs import checkpoint_files, followers, run_folder
     run = run_folder.RunFolder.open(args.model_dir)
-    paths = checkpoint_files.whole_checkpoints(run.folder)
-    paths = [path for path in paths if checkpoint_files.step_of(path) >= args.min_steps]
-    if not paths:
-        raise UserError(f"{run.folder} holds no checkpoint from update {args.min_steps} on")
-    for checkpoint in paths:
+    place = files.text_digest(os.path.abspath(args.translations_dir))
+    checkpoint = ""
+    for checkpoint in followers.checkpoints_of(
+        run.folder,
+        f"translate-{place}",
+        lambda path: checkpoint_files.step_of(path) < args.min_steps,
+        args.wait_minutes,
+    ):
         name = f"{run.problem.name}-{checkpoint_files.step_of(checkpoint)}"
         config = DecoderConfig(
             output_dir=args.model_dir,
@@ -64,6 +69,8 @@ def main(args: types.SimpleNamespace) -> None:
             decode_hparams=f"beam_size={args.beam_size},alpha={args.alpha}",
         )
         run_once(config, "t2t-translate-all")
+    if not checkpoint:
+        raise UserError(f"{run.folder} holds no checkpoint from update {args.min_steps} on")
 
 
 if __name__ == "__main__":

@@ -162,6 +162,11 @@ def digest(path: str | os.PathLike[str], algorithm: str = "sha256") -> str:
         return hashlib.file_digest(file, algorithm).hexdigest()
 
 
+def text_digest(text: str) -> str:
+    """Returns a short digest of a text, such as a path, for the name of a file."""
+    return hashlib.sha256(os.fsencode(text)).hexdigest()[:12]
+
+
 def require_readable(path: str, label: str) -> None:
     """Checks that a path is that of a file that can be read, such as a pipe.
 

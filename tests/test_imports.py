@@ -22,6 +22,7 @@ _FLOORS = (
         "lock",
         "processor",
         "progress",
+        "waiting",
         "protocol_buffers",
         "registry",
         "settings",

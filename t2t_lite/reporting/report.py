@@ -18,6 +18,7 @@ from t2t_lite.reporting import pages
 from t2t_lite.reporting.line_plot import Curve, colour, dashes, line_plot
 from t2t_lite.runs.metrics_jsonl import METRICS, read_records
 from t2t_lite.runs.run_folder import own_files, read_settings, read_summary
+from t2t_lite.runs.selection import evaluators_records
 
 # Settings that are shown even if they are equal in all runs.
 _ALWAYS_SHOWN = ("problem", "model", "hparams_set")
@@ -117,6 +118,7 @@ def _read_run(folder: str, name: str) -> RunHistory:
     path = pathlib.Path(folder)
     settings = read_settings(folder)
     records = [record for _, record in read_records(path)]
+    records += evaluators_records(path)
     if not records:
         raise UserError(f"{path / METRICS} holds no record yet: train longer, or omit {folder}")
     return RunHistory(name, settings, records, read_summary(path))

@@ -21,7 +21,7 @@ from t2t_lite.errors import UserError, first_line
 from t2t_lite.kept_work import Fingerprint
 from t2t_lite.lock import locked
 from t2t_lite.models.finite_weights import require_finite_weights
-from t2t_lite.runs import checkpoint_files, metrics_jsonl, run_folder
+from t2t_lite.runs import checkpoint_files, followers, metrics_jsonl, run_folder
 from t2t_lite.runs.checkpoint_files import (
     CHECKPOINT_INDEX,
     delete_checkpoint,
@@ -187,7 +187,7 @@ def average_all(
     """
     folder = pathlib.Path(output_dir)
     _refuse_other_folder(run, folder)
-    paths = [path for path in whole_checkpoints(run.folder) if step_of(path) >= min_steps]
+    paths = _from_step(run, min_steps)
     if len(paths) < count:
         raise UserError(
             f"{run.folder} holds {len(paths)} checkpoints from step {min_steps} on, fewer than "
@@ -207,6 +207,37 @@ def average_all(
             mean.write(path)
         list_checkpoints(folder, whole_checkpoints(folder))
     return missing
+
+
+def average_arriving(
+    run: run_folder.RunFolder, output_dir: str, count: int, min_steps: int, minutes: float
+) -> Iterator[str]:
+    """Does what `average_all` does, also with the checkpoints that a training has yet to save.
+
+    Args:
+        run: the run.
+        output_dir: as in `average_all`.
+        count: as in `average_all`.
+        min_steps: as in `average_all`.
+        minutes: how long to wait for the next checkpoint; -1: for ever.
+
+    Yields:
+        The prefix of each new average, once it is written.
+    """
+    folder = pathlib.Path(output_dir)
+
+    def is_done(path: str) -> bool:
+        return step_of(path) < min_steps or is_whole(str(folder / os.path.basename(path)))
+
+    name = f"average-{files.text_digest(str(folder.absolute()))}"
+    for _ in followers.checkpoints_of(run.folder, name, is_done, minutes, before=count - 1):
+        if len(_from_step(run, min_steps)) >= count:
+            yield from average_all(run, output_dir, count, min_steps)
+
+
+def _from_step(run: run_folder.RunFolder, step: int) -> list[str]:
+    """Returns the prefixes of the checkpoints of a run from a step on."""
+    return [path for path in whole_checkpoints(run.folder) if step_of(path) >= step]
 
 
 def _refuse_other_folder(run: run_folder.RunFolder, folder: pathlib.Path) -> None:

@@ -26,7 +26,7 @@ from t2t_lite.errors import UserError, describe_os_error, first_line
 from t2t_lite.generation import fingerprint
 from t2t_lite.models.known_weights import KnownWeights
 from t2t_lite.models.seq2seq import Seq2Seq
-from t2t_lite.runs import checkpoint_files, run_folder
+from t2t_lite.runs import checkpoint_files, followers, run_folder
 from t2t_lite.runs.checkpoint_files import CHECKPOINT_NAME
 
 log = logging.getLogger(__name__)
@@ -98,14 +98,14 @@ class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
     masks are a function of seed, step and part of the batch.
 
     Args:
-        folder: the run folder, which no other process writes to.
+        folder: the run folder, in which no other process writes checkpoints.
         model: with all its variables created.
         optimizer: with all its variables created.
         batches: iterator over the training data, whose position is saved.
         training_files: the files that `batches` reads, for which alone its position is valid.
         train_state: `TrainStep.state`: the totals since the last log line, and the loss scale of a
             float16 run.
-        keep: number of checkpoints to keep.
+        keep: number of checkpoints to keep, beside those that a follower has yet to read.
 
     Raises:
         UsageError: a checkpoint would lack a weight of the model.
@@ -239,10 +239,7 @@ class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
                 str(self._folder / f"{CHECKPOINT_NAME}-{step}")
             ) as prefix:
                 snapshot.write(prefix)
-            there = self._up_to(step)
-            checkpoint_files.list_checkpoints(self._folder, there[-self._keep :])
-            for old in there[: -self._keep]:
-                checkpoint_files.delete_checkpoint(old)
+            followers.delete_old(self._folder, self._up_to(step), self._keep)
         except OSError as error:
             kept = f"the last good one is {before[-1]}" if before else "there is no earlier one"
             raise UserError(

@@ -10,6 +10,8 @@ averaged.ckpt-N.*  averages of several checkpoints, only for decoding
 engines/         exports of checkpoints by which other engines decode; may be deleted
 metrics.jsonl    one line for every log line and evaluation
 summary.json     the cost of the run: steps, tokens, time, operations
+eval/, eval_train/, decode/  what processes beside the trainer made of each checkpoint
+followers/       what they have finished with, for the trainer: see followers.py
 """
 
 import contextlib

@@ -1,30 +1,43 @@
 """Model selection: keeps the best checkpoints, and stops training that no longer improves.
 
-Everything is derived from the evaluations in metrics.jsonl and the existing files, so that a run
-that was killed and resumed selects the same checkpoints as an uninterrupted one.
+Everything is derived from the evaluations of the run and the existing files, so that a run that was
+killed and resumed selects the same checkpoints as an uninterrupted one. Evaluations are the
+trainer's, in metrics.jsonl, and those of an evaluator beside it, in eval/metrics.jsonl.
 """
 
+import contextlib
 import dataclasses
 import glob
+import itertools
 import logging
 import math
 import os
 import pathlib
 import shutil
-from collections.abc import Collection, Mapping
-from typing import NamedTuple
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from t2t_lite import files
 from t2t_lite.data.problem import DatasetSplit, Problem
 from t2t_lite.errors import UsageError, UserError, did_you_mean
+from t2t_lite.lock import locked
 from t2t_lite.metrics.parts import known_values, parts_of
-from t2t_lite.runs.checkpoint_files import CHECKPOINT_INDEX, CHECKPOINT_NAME, is_whole
+from t2t_lite.runs.checkpoint_files import (
+    CHECKPOINT_INDEX,
+    CHECKPOINT_NAME,
+    checkpoints,
+    is_whole,
+    step_of,
+)
 from t2t_lite.runs.metrics_jsonl import METRICS, read_records
 
 log = logging.getLogger(__name__)
 
 # The name of a best checkpoint, which is exempt from the deletion of old ones.
 BEST_NAME = "best.ckpt"
+
+EVALUATOR = "eval"  # the folder, in a run folder, of an evaluator's metrics.jsonl
+SIGNATURE = "checkpoint_signature"  # the field of its records that names the checkpoint
 
 _NAMES = (BEST_NAME, CHECKPOINT_NAME)
 
@@ -62,16 +75,45 @@ class Criterion:
         If a step has several records, the last one counts.
         """
         sign = -1.0 if self.minimize else 1.0
-        return {
+        found = {
             record["step"]: sign * record[self.name]
-            for _, record in read_records(folder)
-            if record["kind"] == "eval" and math.isfinite(record.get(self.name, math.nan))
+            for record in evaluations(folder)
+            if math.isfinite(record.get(self.name, math.nan))
         }
+        return dict(sorted(found.items()))
 
 
-def _evaluated(folder: pathlib.Path) -> list[int]:
-    """Returns the steps of all evaluations of a run folder."""
-    return [record["step"] for _, record in read_records(folder) if record["kind"] == "eval"]
+def evaluations(folder: pathlib.Path) -> Iterator[dict[str, Any]]:
+    """Yields the records of a run's evaluations: the trainer's, then an evaluator's."""
+    records = (record for _, record in read_records(folder) if record["kind"] == "eval")
+    yield from itertools.chain(records, evaluators_records(folder))
+
+
+def evaluators_records(folder: pathlib.Path) -> Iterator[dict[str, Any]]:
+    """Yields the records of an evaluator, but those of checkpoints that were since replaced.
+
+    The evaluator's file is not cut back when training resumes, or begins anew: a record counts if
+    the checkpoint of its step is still the one that was evaluated, or has been deleted as an old
+    one.
+    """
+    newest = max(map(step_of, checkpoints(folder)), default=0)
+    for _, record in read_records(folder / EVALUATOR):
+        if record["kind"] == "eval" and record["step"] <= newest and _is_current(folder, record):
+            yield record
+
+
+def _is_current(folder: pathlib.Path, record: Mapping[str, Any]) -> bool:
+    """Whether no other checkpoint has taken the place of the one that was evaluated."""
+    path = _prefix(folder, record["step"])
+    try:
+        return path is None or checkpoint_signature(path) == record.get(SIGNATURE)
+    except FileNotFoundError:  # it has just been deleted
+        return True
+
+
+def checkpoint_signature(path: str) -> str:
+    """Returns the SHA-256 of a checkpoint's index file, which has a checksum of every value."""
+    return files.digest(path + CHECKPOINT_INDEX)
 
 
 def best_steps(curve: Curve, count: int) -> list[int]:
@@ -103,7 +145,7 @@ class EarlyStopping(NamedTuple):
 
     def is_due(self, folder: pathlib.Path) -> bool:
         """Whether a run's evaluations have stopped improving."""
-        last = max(_evaluated(folder), default=0)
+        last = max((record["step"] for record in evaluations(folder)), default=0)
         return has_plateaued(self.criterion.curve(folder), last, self.steps, self.delta)
 
 
@@ -135,9 +177,15 @@ class Selection:
 
         Call it after every evaluation, when its checkpoint is on disk.
         """
-        curve = self._criterion.curve(self._folder)
-        there = {step: value for step, value in curve.items() if _prefix(self._folder, step)}
-        keep_best(self._folder, best_steps(there, self._keep))
+        lock = self._folder / ".best.lock"  # the trainer and an evaluator may both choose
+        with locked(lock, "process", f"is choosing the best of {self._folder}", wait=True):
+            curve = self._criterion.curve(self._folder)
+            there = {step: value for step, value in curve.items() if _prefix(self._folder, step)}
+            keep_best(self._folder, best_steps(there, self._keep))
+        self.stop_if_due()
+
+    def stop_if_due(self) -> None:
+        """Decides whether to stop."""
         rule = self._early_stopping
         if rule and not self.stopped and rule.is_due(self._folder):
             self.stopped = True
@@ -156,8 +204,9 @@ def keep_best(folder: pathlib.Path, steps: Collection[int]) -> None:
     """
     for step in steps:
         best, own = (f"{folder}/{name}-{step}" for name in _NAMES)
-        if is_whole(own) and not _is_copy(best, own):
-            _link(own, best)
+        with contextlib.suppress(FileNotFoundError):  # the trainer deletes it as an old one
+            if is_whole(own) and not _is_copy(best, own):
+                _link(own, best)
     names = {f"{BEST_NAME}-{step}" for step in steps}
     for path in sorted(folder.glob(f"{BEST_NAME}-*"), reverse=True):
         if path.name.partition(".data")[0].removesuffix(CHECKPOINT_INDEX) not in names:

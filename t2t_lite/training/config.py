@@ -2,10 +2,16 @@
 
 import dataclasses
 
-from t2t_lite.errors import UsageError
 from t2t_lite.settings import REQUIRED, Config, setting
 
-SCHEDULES = ("continuous_train_and_eval", "train", "evaluate")
+# Of a process beside the trainer, which reads each of its checkpoints (training/following.py).
+FOLLOWING = (
+    "continuous_eval",
+    "continuous_eval_on_train_data",
+    "continuous_decode",
+    "continuous_decode_on_eval_data",
+)
+SCHEDULES = ("continuous_train_and_eval", "train", "evaluate", *FOLLOWING)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -57,7 +63,8 @@ class TrainerConfig(Config):
 
     schedule: str = setting(
         "continuous_train_and_eval",
-        "Alternate training and evaluation, only train, or only evaluate the newest checkpoint.",
+        "Alternate training and evaluation, only train, or only evaluate the newest checkpoint. "
+        "Or, beside another process that trains, evaluate or decode each of its checkpoints.",
         choices=SCHEDULES,
         group="Evaluation and checkpoints",
     )
@@ -78,7 +85,8 @@ class TrainerConfig(Config):
     )
     eval_early_stopping_steps: int | None = setting(
         None,
-        "Stop when evaluations have not improved for this many updates (default: never).",
+        "Stop when evaluations have not improved for this many updates (default: never). With "
+        "--schedule=train they are those of a continuous_eval beside it.",
         minimum=1,
     )
     eval_early_stopping_metric: str = setting(
@@ -95,6 +103,12 @@ class TrainerConfig(Config):
         "Maximum number of batches per evaluation, of one device's size however many there are; "
         "fewer if the data ends.",
         minimum=1,
+    )
+    eval_timeout_mins: float = setting(
+        240,
+        "Minutes for which continuous_eval and its kin wait for the next checkpoint; -1 waits for "
+        "ever. The checkpoint of the last update ends the wait in any case.",
+        minimum=-1,
     )
     eval_use_test_set: bool = setting(False, "Evaluate on the test split instead of dev.")
     decode_hparams: str = setting(
@@ -133,10 +147,3 @@ class TrainerConfig(Config):
         minimum=0,
         maximum=2**32 - 1,
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.eval_early_stopping_steps and self.schedule == "train":
-            raise UsageError(
-                "--eval_early_stopping_steps needs evaluations, but --schedule=train has none"
-            )

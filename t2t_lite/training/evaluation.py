@@ -62,6 +62,7 @@ class Evaluator:
             member of a mixture.
         stop: signals, which take effect during an evaluation.
         workers: all of them, as seen by this one.
+        decodes: whether outputs are decoded and scored, too.
     """
 
     run: RunFolder
@@ -73,6 +74,7 @@ class Evaluator:
     limit: int
     stop: StopSignals
     workers: Workers
+    decodes: bool = True
 
     def __post_init__(self) -> None:
         run, devices = self.run, self.strategy.extended.worker_devices
@@ -87,18 +89,21 @@ class Evaluator:
         self.readers = {p.label: ExampleReader.of(p.problem, run.hparams) for p in self.parts}
         self.decoders = {p.label: Decoder(engine, p.problem) for p in self.parts}
 
-    def __call__(self, step: int, writer: MetricsWriter, kind: str = "eval") -> None:
+    def __call__(
+        self, step: int, writer: MetricsWriter, kind: str = "eval", others: Values | None = None
+    ) -> None:
         """Evaluates the current weights.
 
         Args:
             step: number of updates before them.
             writer: gets a record of the scores, and samples of the outputs.
             kind: of the record; only those of kind `eval` choose checkpoints.
+            others: further fields of the record.
         """
         with self.stop.at_once():
             found = [self._evaluated(step, part) for part in self.parts]
         values = combined({one.part.label: one.values for one in found})
-        writer.write(kind, step, values)
+        writer.write(kind, step, {**values, **(others or {})})
         for one in found:
             if one.samples:
                 writer.write_samples(step, *one.samples, label=one.part.label)
@@ -133,9 +138,10 @@ class Evaluator:
         paths, batches = self._data[part.label]
         with naming_bad_file(paths):
             values = self.teacher_forced(self.workers.collective_steps(batches))
+            if not self.decodes:
+                return _Evaluated(part, values)
             try:
-                name = part.labelled(f"{self.split} example")
-                decodes = decode_examples(self.decoders[part.label], paths, name)
+                decodes = self.decoded(part)
             except NoOutputError as error:
                 values |= dict.fromkeys(output_metrics(part.metrics), math.nan)
                 return _Evaluated(part, values, error=error)
@@ -146,6 +152,16 @@ class Evaluator:
             values |= score.values
         samples = sample_table(decodes), images
         return _Evaluated(part, values, samples, [score.summary for score in scores])
+
+    def decoded(self, part: Part) -> Decodes:
+        """Decodes a part of the split with the current weights.
+
+        Raises:
+            NoOutputError: the model gives NaN.
+        """
+        paths = part.problem.existing_filepaths(self.data_dir, self.split)
+        name = part.labelled(f"{self.split} example")
+        return decode_examples(self.decoders[part.label], paths, name)
 
     def _scores(self, step: int, part: Part, decodes: Decodes) -> list[Score]:
         """Scores outputs by the part's metrics; NaN if a metric's program fails."""

@@ -215,6 +215,11 @@ class Trainer:
         on_cpu = all("CPU" in name for name in self.strategy.extended.worker_devices)
         if on_cpu and (line := processor.slow_dtype(run.hparams.dtype)):
             log.warning("%s", line)
+        if self.config.schedule == "train" and self.config.eval_early_stopping_steps:
+            log.info(
+                "early stopping reads the evaluations of another process: start it with the same "
+                "flags and --schedule=continuous_eval"
+            )
         for line in self.data.statistics():
             log.info("training data: %s", line)
         for line in findings.of_data(run.problem, self.config.data_dir):
@@ -252,10 +257,16 @@ class Trainer:
             ) from error
 
     def _evaluate_if_due(self, step: int, writer: MetricsWriter, finished: bool = False) -> None:
-        """Evaluates if due, at most once per step; then keeps the best checkpoints."""
+        """Evaluates if due, at most once per step; then keeps the best checkpoints.
+
+        Without evaluations of its own, only sees whether an evaluator's say that it should stop.
+        """
         config = self.config
+        if config.schedule == "train":
+            self.selection.stop_if_due()  # by what an evaluator has found so far
+            return
         due = finished or step % config.local_eval_frequency == 0 or step == config.train_steps
-        if config.schedule == "train" or not due:
+        if not due:
             return
         self.checkpoints.wait()  # its error comes before an evaluation; the best ones are linked
         if step not in writer.evaluated:

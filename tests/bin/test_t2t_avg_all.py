@@ -2,6 +2,7 @@
 
 import functools
 import hashlib
+import itertools
 import json
 import os
 import pathlib
@@ -13,9 +14,11 @@ import tensorflow as tf
 
 from support.commands import exit_code, refusal
 from support.small_runs import fill, make_run, save_weights
-from t2t_lite import registry
+from t2t_lite import registry, waiting
 from t2t_lite.bin import t2t_avg_all
 from t2t_lite.runs import averaging, run_folder
+from t2t_lite.runs.checkpoint_files import whole_checkpoints
+from t2t_lite.runs.followers import delete_old
 
 average_all = functools.partial(exit_code, t2t_avg_all.main)
 
@@ -237,3 +240,24 @@ def test_folders_of_other_runs_are_left_alone(add, tmp_path, capsys, name):
     assert average_all(*flags(tmp_path)) == 1
     assert "another --output_dir" in capsys.readouterr().err.lower()
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+@pytest.mark.integration
+def test_averages_of_checkpoints_that_come_later(add, tmp_path, monkeypatch, capsys):
+    """The trainer deletes no checkpoint that the next average needs."""
+    path = tmp_path / "run" / "flags.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"train_steps": 30}))
+    monkeypatch.setattr(waiting, "_POLL", 0.001)
+    written, later = averaging._Mean.write, iter([20, 30])
+
+    def write(mean, path):
+        written(mean, path)
+        for step in itertools.islice(later, 1):
+            add(step, float(step))
+            delete_old(tmp_path / "run", whole_checkpoints(tmp_path / "run"), keep=1)
+
+    monkeypatch.setattr(averaging._Mean, "write", write)
+    flags = f"--model_dir={tmp_path}/run", f"--output_dir={tmp_path}/avg", "--n=3"
+    assert average_all(*flags, "--wait_minutes=-1", "--min_steps=2") == 0
+    steps = [int(line.rpartition("-")[2]) for line in capsys.readouterr().out.splitlines()]
+    assert steps == [10, 20, 30]

@@ -3,15 +3,18 @@
 import functools
 import json
 import pathlib
+import re
 import sys
 from collections.abc import Callable
 
 import pytest
 import sacrebleu
+import tensorflow as tf
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from support.commands import printed_by, refusal
 from support.usr_dirs import write_usr_dir
-from t2t_lite import registry
+from t2t_lite import registry, waiting
 from t2t_lite.bin import t2t_bleu
 
 
@@ -118,3 +121,69 @@ def test_unusable_files(tmp_path, content, message):
 
 def test_both_files_are_needed():
     assert "--reference is missing: Reference translations" in refused("--translation=x")
+
+
+@pytest.fixture
+def translations(tmp_path: pathlib.Path) -> Callable[..., list[str]]:
+    """Returns a function that writes translations of steps; it returns t2t-bleu's flags."""
+    (tmp_path / "reference").write_text("a cat sleeps on the mat\n")
+    folder = tmp_path / "translations"
+    folder.mkdir()
+
+    def write(*steps: int) -> list[str]:
+        for step in steps:
+            text = "a cat sleeps on the mat" if step == 20 else "A cat sleeps on the sofa"
+            (folder / f"problem-{step}").write_text(text + "\n")
+            (folder / f"problem-{step}.origin.json").touch()
+        return [f"--translations_dir={folder}", f"--reference={tmp_path}/reference"]
+
+    return write
+
+
+def scored(output: str) -> list[int]:
+    """The steps whose scores were printed, in order."""
+    return [int(step) for step in re.findall(r"problem-(\d+): BLEU_cased", output)]
+
+
+def test_translations_of_checkpoints_are_scored_in_order(translations):
+    output = run(*translations(100, 20, 3))
+    assert scored(output) == [3, 20, 100]
+    assert "problem-20: BLEU_uncased = 100.00\n" in output
+    assert scored(run(*translations(), "--min_steps=20")) == [20, 100]
+
+
+@pytest.mark.integration
+def test_the_next_call_goes_on_where_the_last_one_ended(translations, tmp_path):
+    flags = [f"--event_dir={tmp_path}/events", "--tag_suffix=_beam4"]
+    assert scored(run(*translations(3, 20), *flags)) == [3, 20]
+    assert scored(run(*translations(100), *flags)) == [100]
+    events = EventAccumulator(f"{tmp_path}/events", size_guidance={"tensors": 0}).Reload()
+    curve = events.Tensors("BLEU_cased_beam4")
+    assert [event.step for event in curve] == [3, 20, 100]
+    assert float(tf.make_ndarray(curve[1].tensor_proto)) == pytest.approx(100)
+    (tmp_path / "events" / "last_evaluated_step.txt").write_text("twenty")
+    assert "'twenty', not a number of updates" in refused(*translations(), *flags, code=1)
+
+
+def test_translations_that_come_later_are_scored(translations, monkeypatch):
+    arrivals = iter([20])
+    monkeypatch.setattr(waiting, "_POLL", 0.001)
+    score = t2t_bleu._pairs
+
+    def pairs(*paths):
+        translations(next(arrivals, 100))
+        return score(*paths)
+
+    monkeypatch.setattr(t2t_bleu, "_pairs", pairs)
+    assert scored(run(*translations(3), "--wait_minutes=0.01")) == [3, 20, 100]
+
+
+@pytest.mark.parametrize("flag", ["--translation=a", "--paper", "--metrics=chrf"])
+def test_a_folder_has_scores_of_its_own(translations, flag):
+    assert "exclude each other" in refused(*translations(3), flag)
+
+
+def test_two_translations_of_one_step_are_refused(translations, tmp_path):
+    flags = translations(3)
+    (tmp_path / "translations" / "other-3").write_text("a cat\n")
+    assert "are of the same step" in refused(*flags, code=1)

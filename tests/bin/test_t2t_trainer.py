@@ -57,11 +57,6 @@ def test_needed_flags(missing):
     assert f"error: {_NEEDED[missing].partition('=')[0]} is missing: " in error
 
 
-def test_early_stopping_without_evaluations_is_refused():
-    flags = "--schedule=train", "--eval_early_stopping_steps=100"
-    assert "--schedule=train has none" in refusal(main, *_NEEDED, *flags)
-
-
 _SEED, _WHOLE = f"--random_seed={2**32}", "expected a whole number"
 
 
@@ -75,7 +70,10 @@ _SEED, _WHOLE = f"--random_seed={2**32}", "expected a whole number"
         ("--hparams=hidden_size=8.5", "hparam hidden_size='8.5': expected a whole number"),
         ("--decode_hparams=beem_size=2", "unknown decode hparam 'beem_size'; did you mean"),
         ("--decode_hparams=beam_size=0", f"decode hparam beam_size=0: {_WHOLE}, at least 1"),
-        ("--schedule=train_and_evaluate", "continuous_train_and_eval, train or evaluate"),
+        (
+            "--schedule=train_and_evaluate",
+            "continuous_train_and_eval, train, evaluate, continuous_eval, ",
+        ),
         ("--train_step=5", "unknown flag --train_step; did you mean 'train_steps'?"),
         ("--train_steps=0", "--train_steps=0: expected a whole number, at least 1"),
         ("--best_metric=belu", "unknown metric 'belu'; did you mean 'bleu'"),

@@ -1,12 +1,16 @@
 """t2t-translate-all: which checkpoints translate into which files."""
 
 import functools
+import itertools
 import json
 
 import pytest
 
 from support.commands import exit_code, refusal
+from t2t_lite import waiting
 from t2t_lite.bin import t2t_translate_all
+from t2t_lite.runs.checkpoint_files import whole_checkpoints
+from t2t_lite.runs.followers import delete_old
 
 
 @pytest.fixture
@@ -41,6 +45,25 @@ def test_every_checkpoint_translates_once_in_order(tmp_path, run_dir, monkeypatc
     configs.clear()
     assert run(*flags, "--min_steps=20") == 0
     assert [config.decode_to_file for config in configs] == [f"{stem}-{n}" for n in (20, 100)]
+
+
+def test_translations_of_checkpoints_that_come_later(tmp_path, run_dir, monkeypatch):
+    """Until training ends; the trainer deletes none before."""
+    settings = json.loads((run_dir / "flags.json").read_text()) | {"train_steps": 200}
+    (run_dir / "flags.json").write_text(json.dumps(settings))
+    monkeypatch.setattr(waiting, "_POLL", 0.001)
+    found, later = [], iter([150, 200])
+
+    def translate(config, command):
+        found.append(int(config.decode_to_file.rpartition("-")[2]))
+        for step in itertools.islice(later, 1):
+            (run_dir / f"model.ckpt-{step}.index").touch()
+        delete_old(run_dir, whole_checkpoints(run_dir), keep=1)
+
+    monkeypatch.setattr("t2t_lite.decoding.kept_output.run_once", translate)
+    flags = f"--model_dir={run_dir}", "--source=in.txt", f"--translations_dir={tmp_path}"
+    assert run(*flags, "--wait_minutes=-1", "--min_steps=20") == 0
+    assert found == [20, 100, 150, 200]
 
 
 def test_a_run_without_such_checkpoints_is_an_error(run_dir):

@@ -36,6 +36,11 @@ def evaluated(folder: pathlib.Path, step: int, **values) -> None:
     with (folder / "metrics.jsonl").open("a") as lines:
         lines.write(json.dumps({"kind": "train", "step": step, "loss": 0.0}) + "\n")
         lines.write(json.dumps({"kind": "eval", "step": step, **values}) + "\n")
+    saved(folder, step)
+
+
+def saved(folder: pathlib.Path, step: int) -> None:
+    """Adds a checkpoint."""
     (folder / f"model.ckpt-{step}.index").write_text(f"index {step}")
     (folder / f"model.ckpt-{step}.data-00000-of-00001").write_text(f"data {step}")
 
@@ -248,3 +253,39 @@ def test_a_kept_checkpoint_of_another_training_is_replaced(tmp_path):
         (tmp_path / f"model.ckpt-3.{end}").write_text(f"other {end}")
     selection.keep_best(tmp_path, [3])
     assert set(kept(tmp_path).values()) == {"other index", "other data-00000-of-00001"}
+
+
+def evaluated_beside(folder: pathlib.Path, step: int, digest: str = "", **values) -> None:
+    """Adds an evaluation of an evaluator, of the checkpoint that is there or of another one."""
+    (folder / "eval").mkdir(exist_ok=True)
+    index = folder / f"model.ckpt-{step}.index"
+    name = {"checkpoint_signature": digest or selection.checkpoint_signature(str(index)[:-6])}
+    with (folder / "eval" / "metrics.jsonl").open("a") as lines:
+        lines.write(json.dumps({"kind": "eval", "step": step, **values, **name}) + "\n")
+
+
+def test_evaluations_of_trainer_and_evaluator_count_by_step(tmp_path):
+    stopping = EarlyStopping(Criterion.named("bleu", scored_by("bleu")), 20, 0.1)
+    choice = selection_of(tmp_path, keep=2, stopping=stopping)
+    evaluated(tmp_path, 10, bleu=5.0)
+    for step in (20, 30, 40):
+        saved(tmp_path, step)
+    evaluated_beside(tmp_path, 30, bleu=2.0)
+    evaluated_beside(tmp_path, 20, bleu=9.0)
+    assert list(choice._criterion.curve(tmp_path)) == [10, 20, 30]
+    choice.update()
+    assert kept(tmp_path) == files_of(20, 10)
+    assert not choice.stopped
+    evaluated_beside(tmp_path, 40, bleu=9.0)
+    choice.update()
+    assert choice.stopped
+
+
+def test_evaluations_of_replaced_checkpoints_do_not_count(tmp_path):
+    """As those of a run that was begun anew; those of deleted checkpoints do."""
+    for step in (10, 20, 30):
+        saved(tmp_path, step)
+        evaluated_beside(tmp_path, step, digest="another" if step == 20 else "", bleu=step)
+    evaluated_beside(tmp_path, 40, digest="later than the newest", bleu=40.0)
+    forget(tmp_path, 10)
+    assert Criterion.named("bleu", scored_by("bleu")).curve(tmp_path) == {10: 10.0, 30: 30.0}

@@ -136,6 +136,17 @@ def test_a_run_that_a_signal_ended_in_its_last_evaluation_makes_up_for_it(step, 
     assert evaluated == [step] * due
 
 
+def test_without_evaluations_of_its_own_a_trainer_asks_after_an_evaluators(config):
+    """After every checkpoint, whatever it is due to; the evaluator keeps the best ones."""
+    asked = []
+    resumed = SimpleNamespace(
+        config=config("data", "run", schedule="train", local_eval_frequency=5),
+        selection=SimpleNamespace(stop_if_due=lambda: asked.append(True)),
+    )
+    trainer.Trainer._evaluate_if_due(resumed, 3, SimpleNamespace(evaluated=[]))
+    assert asked
+
+
 @pytest.mark.usefixtures("eagerly")
 def test_a_run_ends_when_its_minutes_are_over(data_dir, tmp_path, config, monkeypatch):
     """With a checkpoint, and an evaluation of it."""
@@ -177,7 +188,6 @@ def test_evaluate_repeats_the_evaluation_of_training(trained, data_dir, config):
             UsageError,
             "expected a number, at least 0 and below 1 ",
         ),
-        ({"schedule": "train", "eval_early_stopping_steps": 1}, UsageError, "=train has none"),
         ({"hparams_set": "transformer_bas"}, UsageError, "did you mean 'transformer_base'"),
     ],
 )

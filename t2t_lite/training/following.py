@@ -1,0 +1,233 @@
+"""Evaluates or decodes each checkpoint of a run, while another process trains it.
+
+The schedules `continuous_eval`, `continuous_decode` and their kin. What is done with a checkpoint
+is recorded in a file metrics.jsonl of the schedule's own folder in the run folder, so that a
+process that was killed and started again does nothing twice. The trainer deletes no checkpoint
+before that: see runs/followers.py.
+"""
+
+import dataclasses
+import logging
+import math
+import pathlib
+from collections.abc import Callable
+
+import keras
+
+from t2t_lite import files, registry
+from t2t_lite.cluster.workers import Workers
+from t2t_lite.data.problem import DatasetSplit
+from t2t_lite.decoding.divergence import NoOutputError
+from t2t_lite.errors import UsageError, UserError
+from t2t_lite.metrics.by_name import output_metrics
+from t2t_lite.metrics.parts import combined, parts_of
+from t2t_lite.models.seq2seq import Seq2Seq
+from t2t_lite.runs import checkpoint_files, followers, metrics_jsonl
+from t2t_lite.runs.opening import has_started, open_for_evaluation
+from t2t_lite.runs.run_folder import RunFolder
+from t2t_lite.runs.selection import (
+    EVALUATOR,
+    SIGNATURE,
+    Criterion,
+    Selection,
+    checkpoint_signature,
+)
+from t2t_lite.training import devices
+from t2t_lite.training.config import TrainerConfig
+from t2t_lite.training.evaluation import Evaluator
+from t2t_lite.training.preemption import StopSignals
+from t2t_lite.training.resolved_settings import resolve_decode_hparams, resolve_hparams
+from t2t_lite.training.run_log import MetricsWriter, Values
+from t2t_lite.waiting import arriving
+
+log = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Schedule:
+    """What is done with each checkpoint.
+
+    Attributes:
+        folder: where its results are, in the run folder; as in T2T, where T2T has one.
+        on_train_data: whether with the training data, else with the dev or test split.
+        decodes: whether the outputs are written, else they are only scored.
+    """
+
+    folder: str
+    on_train_data: bool = False
+    decodes: bool = False
+
+    def split(self, config: TrainerConfig) -> str:
+        """Returns the split that is read."""
+        if self.on_train_data:
+            return DatasetSplit.TRAIN
+        return DatasetSplit.TEST if config.eval_use_test_set else DatasetSplit.EVAL
+
+
+_SCHEDULES = {
+    "continuous_eval": _Schedule(EVALUATOR),
+    "continuous_eval_on_train_data": _Schedule("eval_train", on_train_data=True),
+    "continuous_decode": _Schedule("decode", decodes=True),
+    "continuous_decode_on_eval_data": _Schedule("decode", decodes=True),
+}
+
+
+def run(config: TrainerConfig) -> None:
+    """Evaluates or decodes each checkpoint once, by `config.schedule`, until training ends.
+
+    Raises:
+        UserError: the settings, the data or the run folder are invalid; another process does the
+            same; or SIGTERM arrived (then `PreemptionError`).
+    """
+    schedule, folder = _SCHEDULES[config.schedule], pathlib.Path(config.output_dir)
+    # What is wrong is refused before the wait.
+    resolve_decode_hparams(config)
+    for part in parts_of(registry.problem(config.problem), schedule.split(config)):
+        part.problem.existing_filepaths(config.data_dir, schedule.split(config))
+    with StopSignals() as stop:
+        with followers.Follower(folder, schedule.folder) as follower:
+            _wait_for_run(folder, config.eval_timeout_mins)
+            opened = open_for_evaluation(dataclasses.asdict(config), resolve_hparams(config))
+            _refuse_another_split(opened, config)
+            _Following(config, schedule, opened, stop).follow(follower)
+        followers.delete_leftovers(
+            folder, opened.flags.get("keep_checkpoint_max", config.keep_checkpoint_max)
+        )
+
+
+def _wait_for_run(folder: pathlib.Path, minutes: float) -> None:
+    """Waits for the first checkpoint of a run.
+
+    Raises:
+        UserError: the minutes are over; negative ones never are.
+    """
+    if not has_started(folder):
+        log.info("waiting for the first checkpoint in %s", folder)
+    if not any(arriving(lambda: has_started(folder) or None, minutes)):
+        raise UserError(
+            f"{folder} has had no checkpoint for {minutes:g} minutes: start the trainer, or raise "
+            "--eval_timeout_mins"
+        )
+
+
+def _refuse_another_split(run: RunFolder, config: TrainerConfig) -> None:
+    """Refuses evaluations on another split than the trainer's own, beside which they would count.
+
+    Raises:
+        UsageError: the trainer evaluates on the other one.
+    """
+    trainers = run.flags.get("eval_use_test_set", False)
+    evaluates = run.flags.get("schedule") == "continuous_train_and_eval"
+    if config.schedule == "continuous_eval" and evaluates and trainers != config.eval_use_test_set:
+        own = f"--{'' if trainers else 'no'}eval_use_test_set"
+        raise UsageError(
+            f"the trainer of {run.folder} evaluates with {own}, and the best checkpoint would be "
+            f"chosen by both splits: give {own}, or let the trainer have --schedule=train"
+        )
+
+
+class _Following:
+    """What is done with the checkpoints of a run.
+
+    Args:
+        config: the settings.
+        schedule: what is done.
+        opened: the run.
+        stop: the signals, which end an evaluation at once.
+    """
+
+    def __init__(
+        self, config: TrainerConfig, schedule: _Schedule, opened: RunFolder, stop: StopSignals
+    ) -> None:
+        self._schedule = schedule
+        self._run = opened
+        self._minutes = config.eval_timeout_mins
+        self._stop = stop
+        strategy = devices.make_strategy(config.worker_gpu, config.simulate_devices)
+        keras.utils.set_random_seed(opened.flags["random_seed"])
+        with strategy.scope():
+            self._model: Seq2Seq = opened.build_model()
+        self._evaluator = Evaluator(
+            opened,
+            self._model,
+            strategy,
+            resolve_decode_hparams(config, opened),
+            data_dir=config.data_dir,
+            split=schedule.split(config),
+            limit=config.eval_steps,
+            stop=stop,
+            workers=Workers(),
+            decodes=not schedule.on_train_data,  # all of it, for each checkpoint
+        )
+        self._folder = opened.folder / schedule.folder
+        self._folder.mkdir(exist_ok=True)
+        self._writer = MetricsWriter(self._folder)
+        self._done = {
+            (record["step"], record.get(SIGNATURE))
+            for _, record in metrics_jsonl.read_records(self._folder)
+        }
+        criterion = Criterion.named(opened.flags.get("best_metric", ""), opened.problem)
+        keep = opened.flags.get("keep_best_max", config.keep_best_max)
+        self._selection = Selection(opened.folder, criterion, keep)
+
+    def follow(self, follower: followers.Follower) -> None:
+        """Does it with each checkpoint, until training ends or the wait is too long."""
+        work = self._decode if self._schedule.decodes else self._evaluate
+        self._choose()  # a kill may have come between an evaluation and the choice
+        for path in follower.checkpoints(self._is_done, self._minutes):
+            self._work(path, work)
+
+    def _is_done(self, path: str) -> bool:
+        """Whether a checkpoint has its record."""
+        try:
+            return (checkpoint_files.step_of(path), checkpoint_signature(path)) in self._done
+        except FileNotFoundError:  # it has just been deleted
+            return True
+
+    def _work(self, path: str, work: Callable[[int, Values], None]) -> None:
+        """Does it with one checkpoint; passes over one that is torn, as the trainer does."""
+        try:
+            signature = checkpoint_signature(path)
+            step = self._run.restore_weights(self._model, path)
+        except (FileNotFoundError, UserError) as error:
+            if checkpoint_files.is_whole(path) and not checkpoint_files.damage(path):
+                raise
+            log.warning("passing over checkpoint %s, which cannot be read: %s", path, error)
+            return
+        work(step, {SIGNATURE: signature})
+        self._done.add((step, signature))
+        self._choose()
+
+    def _choose(self) -> None:
+        if self._schedule.folder == EVALUATOR:
+            self._selection.update()
+
+    def _evaluate(self, step: int, name: Values) -> None:
+        """Writes the record of an evaluation."""
+        kind = "eval" if self._schedule.folder == EVALUATOR else self._schedule.folder
+        self._evaluator(step, self._writer, kind, name)
+
+    def _decode(self, step: int, name: Values) -> None:
+        """Writes the outputs, and the record of their scores."""
+        found: dict[str, Values] = {}
+        for part in self._evaluator.parts:
+            values: Values = dict.fromkeys(output_metrics(part.metrics), math.nan)
+            base = self._folder / ".".join(filter(None, (self._run.problem.name, part.label)))
+            found[part.label] = values
+            try:
+                with self._stop.at_once():
+                    decodes = self._evaluator.decoded(part)
+            except NoOutputError as error:
+                log.error("step %d: no outputs: %s", step, error)
+                continue
+            outputs = [output.text for output in decodes.outputs]
+            for path, lines in (
+                (f"{base}.inputs", decodes.sources),
+                (f"{base}.targets", decodes.references),
+                (f"{base}-{step}", outputs),
+            ):
+                files.write_text(path, "".join(f"{line}\n" for line in lines))
+            for score in decodes.score(output_metrics(part.metrics)).values():
+                values |= score.values
+                log.info("step %d, %s-%d: %s", step, base, step, score.summary)
+        self._writer.write("decode", step, {**combined(found), **name})

@@ -1,0 +1,81 @@
+"""What a process beside the trainer does before, and in place of, an evaluation."""
+
+import pathlib
+from types import SimpleNamespace
+
+import pytest
+
+from support.small_runs import make_config
+from t2t_lite.errors import UsageError, UserError
+from t2t_lite.runs import checkpoint_files
+from t2t_lite.training import following
+from t2t_lite.training.config import FOLLOWING
+
+pytestmark = pytest.mark.integration
+
+BOTH, ALONE = "continuous_train_and_eval", "train"
+
+
+@pytest.mark.parametrize(
+    ("trainer", "own", "is_refused"),
+    [
+        ((BOTH, False), True, True),
+        ((BOTH, True), False, True),
+        ((BOTH, True), True, False),
+        ((ALONE, False), True, False),
+        ((None, None), True, False),  # an imported run
+    ],
+)
+def test_evaluations_of_two_splits_are_not_mixed(trainer, own, is_refused):
+    names = "schedule", "eval_use_test_set"
+    flags = {name: value for name, value in zip(names, trainer, strict=True) if value is not None}
+    run = SimpleNamespace(flags=flags, folder="run")
+    config = make_config("data", "run", schedule="continuous_eval", eval_use_test_set=own)
+    if is_refused:
+        with pytest.raises(UsageError, match=r"by both splits: give --(no)?eval_use_test_set"):
+            following._refuse_another_split(run, config)
+    else:
+        following._refuse_another_split(run, config)
+
+
+def test_every_schedule_is_known():
+    assert tuple(following._SCHEDULES) == FOLLOWING
+
+
+def test_a_run_that_does_not_come_is_an_error(tmp_path):
+    with pytest.raises(UserError, match="has had no checkpoint for 0 minutes: start the trainer"):
+        following._wait_for_run(tmp_path / "run", 0)
+
+
+def passed_over(path: pathlib.Path) -> bool:
+    """Whether nothing is done with a checkpoint that cannot be restored."""
+
+    def restore_weights(model, checkpoint):
+        raise UserError("it is another model's")
+
+    worked = []
+    own = SimpleNamespace(_run=SimpleNamespace(restore_weights=restore_weights), _model=None)
+    following._Following._work(own, str(path), lambda *given: worked.append(given))
+    assert not worked
+    return True
+
+
+def test_a_torn_checkpoint_is_passed_over_and_a_deleted_one(tmp_path):
+    torn = tmp_path / "model.ckpt-7"
+    torn.with_name("model.ckpt-7.index").write_bytes(b"torn")
+    assert passed_over(torn)
+    assert passed_over(tmp_path / "model.ckpt-9")
+
+
+def test_a_checkpoint_of_another_model_is_an_error(tmp_path, monkeypatch):
+    (tmp_path / "model.ckpt-7.index").touch()
+    monkeypatch.setattr(checkpoint_files, "damage", lambda path: None)
+    with pytest.raises(UserError, match="another model's"):
+        passed_over(tmp_path / "model.ckpt-7")
+
+
+def test_missing_data_is_an_error_before_the_wait(tmp_path):
+    schedule = {"schedule": "continuous_eval", "eval_timeout_mins": -1}
+    with pytest.raises(UserError, match="text2text_tmpdir-dev-00000"):
+        following.run(make_config(tmp_path, tmp_path / "run", **schedule))
+    assert not (tmp_path / "run").exists()
