@@ -82,9 +82,6 @@ class Placeholder(abc.ABCMeta):
         """What is missing, and what to write instead."""
         return f"{cls.full_name} {cls.reason}"
 
-    def __repr__(cls) -> str:
-        return cls.full_name
-
     def __getattr__(cls, name: str) -> "Placeholder":
         if name.startswith(("__", "_t2t_lite")):
             raise AttributeError(name)
@@ -117,14 +114,58 @@ class Placeholder(abc.ABCMeta):
     def __instancecheck__(cls, instance: Any) -> bool:
         return False
 
-    def __iter__(cls) -> NoReturn:
+    def __eq__(cls, other: object) -> bool:
+        if not isinstance(other, type) and not user_imports.is_executing():
+            cls.refuse()
+        return cls is other
+
+    __hash__ = abc.ABCMeta.__hash__
+
+    def __repr__(cls) -> str:
+        return cls.full_name
+
+    # Other code than a user's asks for these three, too, such as that which reports an error.
+
+    def __str__(cls) -> str:
+        cls._refuse_to_user()
+        return cls.full_name
+
+    def __format__(cls, spec: str) -> str:
+        cls._refuse_to_user()
+        return format(cls.full_name, spec)
+
+    def __bool__(cls) -> bool:
+        cls._refuse_to_user()
+        return True
+
+    def _refuse_to_user(cls) -> None:
+        """Refuses if a user's function has called the caller."""
+        caller = sys._getframe(2)
+        if user_imports.is_users(caller.f_globals["__name__"]) and not user_imports.is_executing():
+            cls.refuse()
+
+    def _while_importing(cls, *args: Any) -> "Placeholder":
+        """Is an operator: constants of a user's module may be made of constants of T2T's."""
+        return cls if user_imports.is_executing() else cls.refuse()
+
+    def _refused(cls, *args: Any) -> NoReturn:
+        """Is an operator whose result cannot be a placeholder."""
         cls.refuse()
 
-    def _same(cls, *args: Any) -> "Placeholder":
-        return cls
-
-    __getitem__ = __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _same
-    __truediv__ = __rtruediv__ = __pow__ = __neg__ = _same
+    # Python looks all of them up in the class of a placeholder, not in the placeholder.
+    __getitem__ = __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _while_importing
+    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = (
+        _while_importing
+    )
+    __pow__ = __rpow__ = __neg__ = __pos__ = __abs__ = __invert__ = _while_importing
+    __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = _while_importing
+    __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __matmul__ = __rmatmul__ = (
+        _while_importing
+    )
+    __lt__ = __le__ = __gt__ = __ge__ = _while_importing
+    __iter__ = __len__ = __contains__ = __setitem__ = __delitem__ = __reversed__ = _refused
+    __fspath__ = __index__ = __int__ = __float__ = __bytes__ = __round__ = _refused
+    __next__ = __enter__ = __exit__ = _refused
 
 
 def placeholder(full_name: str, reason: str) -> Placeholder:

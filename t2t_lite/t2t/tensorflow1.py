@@ -1,5 +1,6 @@
 """TensorFlow as the modules of user directories see it: with the names of TensorFlow 1."""
 
+import builtins
 import contextlib
 import functools
 import importlib
@@ -13,6 +14,7 @@ from t2t_lite.t2t.names import placeholder
 _ROOT = "tensorflow"
 _V1 = "compat.v1"
 _PAGE = "docs/coming-from-t2t.md"
+_BUILTINS = frozenset(dir(builtins))
 
 
 class ModeKeys:
@@ -28,11 +30,13 @@ class _Module(types.ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         path = self.__name__.removeprefix(_ROOT).removeprefix(".")
+        if name == "__all__":
+            return _public_names(path)
         full = f"{path}.{name}" if path else name
-        for module in (path, f"{_V1}.{path}".rstrip(".")):
+        for place in _places(full):
             # An attribute may be there and fail, such as one of an old Keras.
             with contextlib.suppress(AttributeError, ImportError, NotImplementedError):
-                found = getattr(_real(module), name)
+                found = _real(place)
                 return _module(full) if isinstance(found, types.ModuleType) else found
         if name.startswith("__"):
             raise AttributeError(name)
@@ -63,17 +67,42 @@ NAMES: Mapping[str, Callable[[], Any]] = {
 }
 
 
+def _places(path: str) -> tuple[str, str]:
+    """Returns the paths in TensorFlow 2 that stand for one in TensorFlow 1."""
+    return path, f"{_V1}.{path}".rstrip(".")
+
+
+def _public_names(path: str) -> list[str]:
+    """Returns what `from tensorflow.X import *` brings.
+
+    Python's own names, such as `range`, are left out: code that makes samples means Python's.
+    """
+    names = set()
+    for module in _places(path):
+        with contextlib.suppress(AttributeError, ImportError):
+            names |= set(dir(_real(module)))
+    start = f"{path}." if path else ""
+    names |= {name.removeprefix(start) for name in NAMES if name.startswith(start)}
+    return sorted(
+        name for name in names if name.isidentifier() and name[0] != "_" and name not in _BUILTINS
+    )
+
+
 @functools.cache
 def _real(path: str) -> Any:
     """Returns TensorFlow's object at a path.
 
     Raises:
         AttributeError: there is none.
+        ImportError: the same.
     """
-    found: Any = importlib.import_module(_ROOT)
-    for name in filter(None, path.split(".")):
-        found = getattr(found, name)
-    return found
+    above, _, name = path.rpartition(".")
+    if not name:
+        return importlib.import_module(_ROOT)
+    found = _real(above)
+    if hasattr(found, name) or not isinstance(found, types.ModuleType):
+        return getattr(found, name)
+    return importlib.import_module(f"{_ROOT}.{path}")  # `tensorflow.python` is no attribute
 
 
 def imported(name: str, has_names: bool) -> Any:
