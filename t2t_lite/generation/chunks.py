@@ -88,7 +88,10 @@ class ExampleEncoder:
             name = f"{self._problem_name}: sample {chunk.first + number}"
             require_characters("".join(texts), name)
         lines = {"inputs": self._sources(chunk), "targets": chunk.targets}
-        packed = [self._packed(side, lines[side]) for side in self._sides]
+        try:
+            packed = [self._packed(side, lines[side]) for side in self._sides]
+        except DataError as error:
+            raise self._located(error, chunk.first, lines) from error
         if chunk.may_be_empty:
             packed = [[ids or _EOS for ids in side] for side in packed]
         examples = []
@@ -127,6 +130,19 @@ class ExampleEncoder:
     def _packed(self, side: str, lines: Sequence[str]) -> list[bytes]:
         """Returns the packed ids of each line with EOS; nothing for a line without ids."""
         return [ids and ids + _EOS for ids in self.encoders[side].pack_lines(lines)]
+
+    def _located(
+        self, error: DataError, first: int, lines: Mapping[str, Sequence[str]]
+    ) -> DataError:
+        """Returns the error of the first line that cannot be encoded, with the sample's number."""
+        for number, texts in enumerate(zip(*map(lines.__getitem__, self._sides), strict=True), 1):
+            for side, text in zip(self._sides, texts, strict=True):
+                try:
+                    self._packed(side, [text])
+                except DataError as own:
+                    name = f"{self._problem_name}: sample {first + number}"
+                    return DataError(f"{name}: {side}: {own}")
+        return error
 
     def encode_chunk(self, chunk: Chunk, shards: int) -> list[list[bytes]]:
         """Returns a list of framed records for each shard; samples are dealt round-robin."""

@@ -202,6 +202,9 @@ class TokenTextEncoder(_ReservedIds, text_encoder.TokenTextEncoder):
         else:
             self._read("vocab_list", vocab_list or (), replace_oov)
 
+    def _require_oov_token(self, oov_token: str) -> None:
+        """Requires nothing: as in T2T, a text without unknown words does not need the token."""
+
     def _id(self, token: str) -> int:
         # T2T's problems write "<EOS>" into text and mean the id.
         return self._ids[token] if token in text_encoder.RESERVED_TOKENS else super()._id(token)

@@ -11,6 +11,7 @@ from typing import Any
 from t2t_lite.data import text_problems as native
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.problems import cnn_dailymail, language_modeling, parsing, sentiment
+from t2t_lite.t2t.adapter import module_of
 from t2t_lite.t2t.text_iterators import receiver
 from t2t_lite.t2t.text_problems import Text2ClassProblem, Text2SelfProblem, Text2TextProblem
 from t2t_lite.text import trees
@@ -50,16 +51,23 @@ def _to_derive_from(problem: type[native.Text2TextProblem], base: type[Text2Text
     def generate_samples(
         self: Text2TextProblem, data_dir: str, tmp_dir: str, dataset_split: str
     ) -> Iterable[Sample]:
+        found = reader(self)
+        found.fetch_sources(tmp_dir, dataset_split)  # of a subclass that calls it, nobody has
         path = os.path.join(data_dir, self.vocab_filename)
         if self.vocab_type == VocabType.TOKEN and not os.path.exists(path):
-            reader(self).build_vocab(data_dir, tmp_dir)
-        return reader(self).generate_samples(data_dir, tmp_dir, dataset_split)
+            found.build_vocab(data_dir, tmp_dir)
+        return found.generate_samples(data_dir, tmp_dir, dataset_split)
 
     def source_files(self: Any, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
-        return ours.source_files(tmp_dir, dataset_split)
+        return ours.source_files(tmp_dir, dataset_split) if reads_ours(self) else []
 
     def fetch_sources(self: Any, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
-        return ours.fetch_sources(tmp_dir, dataset_split)
+        return ours.fetch_sources(tmp_dir, dataset_split) if reads_ours(self) else []
+
+    def reads_ours(adapter: Any) -> bool:
+        """Whether the samples are the data set's, not a subclass's."""
+        is_ours = module_of(adapter.upstream, "generate_samples") == __name__
+        return is_ours and not adapter.encodes_samples
 
     files = {"source_files": source_files, "fetch_sources": fetch_sources}
     members = {

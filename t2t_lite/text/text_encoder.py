@@ -277,9 +277,14 @@ class TokenTextEncoder(TextEncoder):
             raise DataError(f"{path} is empty; put your tokens there, one per line")
         if oov_token in RESERVED_TOKENS:
             raise DataError(f"oov_token {oov_token!r} is reserved; choose a token of {path}")
-        if oov_token is not None and oov_token not in self._ids:
-            raise DataError(f"{path} does not contain the oov_token {oov_token!r}; add it")
+        if oov_token is not None:
+            self._require_oov_token(oov_token)
         self._tokens = list(self._ids)
+
+    def _require_oov_token(self, oov_token: str) -> None:
+        """Raises DataError if the file lacks the token that replaces unknown ones."""
+        if oov_token not in self._ids:
+            raise DataError(f"{self._path} does not contain the oov_token {oov_token!r}; add it")
 
     @property
     def tokens(self) -> Sequence[str]:
@@ -294,7 +299,7 @@ class TokenTextEncoder(TextEncoder):
     @property
     def oov_id(self) -> int | None:
         """The id that replaces unknown tokens, if there is one."""
-        return None if self._oov_token is None else self._ids[self._oov_token]
+        return None if self._oov_token is None else self._ids.get(self._oov_token)
 
     def encode(self, text: str) -> list[int]:
         """Returns the ids of the tokens of a line.
@@ -322,14 +327,17 @@ class TokenTextEncoder(TextEncoder):
             return id_
         if self.oov_id is not None:
             return self.oov_id
+        other = "give the problem an oov_token"
+        if self._oov_token is not None:
+            other = f"add the oov_token {quoted(self._oov_token)} to that file"
         if token in RESERVED_TOKENS:
             raise DataError(
                 f"token {quoted(token)} has no id in a text, since {self._path} reserves it; "
-                "remove it from the text, or give the problem an oov_token"
+                f"remove it from the text, or {other}"
             )
         raise DataError(
             f"token {quoted(token)} is not in {self._path}{did_you_mean(token, self._tokens)}; "
-            "add it, or give the problem an oov_token"
+            f"add it, or {other}"
         )
 
 

@@ -2,13 +2,14 @@
 
 import dataclasses
 import itertools
+import re
 from collections.abc import Iterator
 
 import pytest
 
 from t2t_lite.errors import DataError
 from t2t_lite.generation import chunks, cleaning
-from t2t_lite.text.text_encoder import ByteTextEncoder
+from t2t_lite.text.text_encoder import ByteTextEncoder, TokenTextEncoder
 
 
 def encoder_of_bytes() -> chunks.ExampleEncoder:
@@ -20,6 +21,17 @@ def test_a_sample_with_a_lone_surrogate_is_named():
     with pytest.raises(DataError, match=r"small: sample 12 contains the lone surrogate U\+DCFF"):
         encoder_of_bytes().encode(chunk)
     assert cleaning.SeenPairs().add("b", "d\udcff")
+
+
+def test_a_sample_with_an_unknown_word_is_named(tmp_path):
+    path = tmp_path / "words"
+    path.write_text("a\nb\n")
+    encoders = dict.fromkeys(("inputs", "targets"), TokenTextEncoder(path))
+    encoder = chunks.ExampleEncoder("small", encoders)
+    chunk = chunks.Chunk(10, ["a", "b"], ["b a", "a c b"])
+    message = f"small: sample 12: targets: token 'c' is not in {path}; add it"
+    with pytest.raises(DataError, match=re.escape(message)):
+        encoder.encode(chunk)
 
 
 def torn(contents: bytes) -> Iterator[bytes]:

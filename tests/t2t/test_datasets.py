@@ -145,6 +145,35 @@ def test_reviews_of_films_with_other_text(upstream, tmp_path):
     assert SentimentShort().class_labels("") == ("neg", "pos")
 
 
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("imdb", "SentimentIMDB"),
+        ("imdb", "SentimentIMDBCharacters"),
+        ("cnn_dailymail", "SummarizeCnnDailymail32k"),
+        ("lm1b", "LanguagemodelLm1b32k"),
+        ("wsj_parsing", "WsjParsing"),
+        ("translate_ende", "TranslateEndeWmt8k"),
+    ],
+)
+@pytest.mark.parametrize("member", ["generate_samples", "generate_encoded_samples"])
+def test_samples_of_a_subclass_need_no_archive(upstream, tmp_path, module, name, member):
+    base = getattr(importlib.import_module(f"tensor2tensor.data_generators.{module}"), name)
+
+    def generate_samples(self, data_dir, tmp_dir, dataset_split):
+        return ({"inputs": "a", "targets": "b", "label": i % 2} for i in range(200))
+
+    def generate_encoded_samples(self, data_dir, tmp_dir, dataset_split):
+        return ({"inputs": [3, 1], "targets": [i % 2]} for i in range(200))
+
+    own = {"generate_samples": generate_samples, member: locals()[member]}
+    own["generate_text_for_vocab"] = lambda self, data_dir, tmp_dir: ["a b"] * 9
+    found = adapted(type("Own", (base,), {"approx_vocab_size": 2**8, **own})())
+    for split in ("train", "eval"):
+        assert found.source_files(str(tmp_path), split) == []
+        assert found.fetch_sources(str(tmp_path), split) == []
+
+
 def test_text_that_is_not_utf8_can_be_skipped(upstream, tmp_path):
     from tensor2tensor.data_generators import imdb
 

@@ -1,6 +1,7 @@
 """T2T's text encoders, vocabularies and files of records."""
 
 import pathlib
+import re
 
 import numpy as np
 import pytest
@@ -54,6 +55,17 @@ def test_tokens(tmp_path):
     assert again.vocab_size == 5
     with pytest.raises(ValueError, match="reverse"):
         text_encoder.TokenTextEncoder(path, reverse=True)
+
+
+def test_a_token_for_unknown_words_is_needed_only_where_there_is_one(tmp_path):
+    path = tmp_path / "vocab"
+    path.write_text("a\nb\n")
+    encoder = text_encoder.TokenTextEncoder(str(path), replace_oov="UNK")
+    assert encoder.encode("b a") == [3, 2]
+    assert encoder.oov_id is None
+    message = f"token 'c' is not in {path}; add it, or add the oov_token 'UNK' to that file"
+    with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
+        encoder.encode("b c")
 
 
 def test_subwords_are_built_as_t2t_builds_them(golden, tmp_path):
