@@ -8,6 +8,7 @@ from typing import Any
 from t2t_lite import registry
 from t2t_lite.bin.commands_page import all_commands
 from t2t_lite.hparams import refused_sets
+from t2t_lite.metrics.base import OutputMetric
 from t2t_lite.t2t import (
     adapter,
     flags,
@@ -146,16 +147,30 @@ def _metrics_and_modalities() -> Iterator[str]:
     yield ""
     members = _constants(Metrics)
     known = metrics.REGISTERED
-    rows = [(f"`{n}`", f"`{known[value]}`") for n, value in members.items() if value in known]
-    yield from _table(("T2T's", "Here"), rows)
+    rows = [
+        (f"`{n}`", f"`{known[value]}`", _computed_from(known[value]))
+        for n, value in members.items()
+        if value in known
+    ]
+    yield from _table(("T2T's", "Here", "Computed from"), rows)
+    yield "\nT2T computes all of them under teacher forcing, from ids. A language model has no"
+    yield "outputs, and a label is only right or wrong: metrics that do not suit a problem are left"
+    yield "out, with a warning, before the first step."
     without = (name for name, value in members.items() if value not in known)
     yield f"\nThe others are left out, with a warning: {_code(without)}."
     yield "\n## Modalities\n"
     read = text_adapter.ClassAdapter.modalities
     shown = {name: value in read for name, value in _constants(ModalityType).items()}
     yield f"Problems can use these members of `ModalityType`: {_code(n for n in shown if shown[n])}"
-    yield "(`CLASS_LABEL` in classification alone). Choosing another one is an error:"
+    yield "(the first two in classification alone, where a text has one label). Choosing another"
+    yield "one is an error:"
     yield f"{_code(name for name in shown if not shown[name])}."
+
+
+def _computed_from(metric: str) -> str:
+    if issubclass(registry.metrics()[metric], OutputMetric):
+        return "decoded text"
+    return "two labels, under teacher forcing" if metric == "roc_auc" else "teacher forcing"
 
 
 def _constants(cls: type) -> Mapping[str, str]:

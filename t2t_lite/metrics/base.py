@@ -195,11 +195,17 @@ class TeacherForcedTotals(NamedTuple):
     right: float  # tokens whose most probable prediction is correct
     sentences: float
     all_right: float  # sentences whose tokens are all correct
+    in_top5: float = 0.0  # tokens that are among the five most probable predictions
+    prefixes: float = 0.0  # for each sentence, the share of its tokens before the first wrong one
+    characters: float = 0.0  # of the targets' text; 0: unknown
+    # Of two labels, how many texts with the first, and with the second, fall into each interval of
+    # the second's probability, in ascending order; none: there are not two labels.
+    by_probability: Sequence[Sequence[float]] = ()
 
 
 class TeacherForcedMetric(Metric, abc.ABC):
     """A score of predictions under teacher forcing; every evaluation computes it."""
 
     @abc.abstractmethod
-    def score(self, totals: TeacherForcedTotals) -> float:
-        """Returns the score."""
+    def score(self, totals: TeacherForcedTotals) -> float | None:
+        """Returns the score; None: there is none for this problem."""

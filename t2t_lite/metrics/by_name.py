@@ -140,8 +140,9 @@ def check_metrics(names: Iterable[str], language: str | None = None) -> None:
 
 
 def teacher_forced_values(totals: TeacherForcedTotals) -> dict[str, float | int | str]:
-    """Returns the scores of all teacher-forced metrics, by name."""
-    return {metric.name: metric.score(totals) for metric in _teacher_forced()}
+    """Returns the scores of all teacher-forced metrics that have one, by name."""
+    found = {metric.name: metric.score(totals) for metric in _teacher_forced()}
+    return {name: score for name, score in found.items() if score is not None}
 
 
 def evaluation_values(metrics: Iterable[str]) -> dict[str, MetricValue]:

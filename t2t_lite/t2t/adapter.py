@@ -13,12 +13,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from t2t_lite import registry
 from t2t_lite.data import problem
 from t2t_lite.data.members import is_texts, require
 from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit
 from t2t_lite.errors import UserError
 from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.generation.generator import seed_random
+from t2t_lite.metrics.base import OutputMetric
 from t2t_lite.t2t import metrics, text_iterators, vocabulary_files
 from t2t_lite.t2t.hparam import HParams, warn_once
 from t2t_lite.t2t.modalities import ModalityType, declared
@@ -80,11 +82,16 @@ class ProblemAdapter(problem.Problem):
         upstream_class: the user's class.
         missing: what this package would need for this kind of problem; empty: nothing.
         modalities: those that its features may have.
+        of_modalities: what an error about another one says of them.
     """
 
     upstream_class: ClassVar[Any]
     missing: ClassVar[str] = ""
     modalities: ClassVar[tuple[str, ...]] = (ModalityType.SYMBOL,)
+    of_modalities: ClassVar[str] = (
+        "only sequences of symbols (ModalityType.SYMBOL), and labels of a Text2ClassProblem, are "
+        "available"
+    )
 
     def __init__(
         self, was_reversed: bool = False, was_copy: bool = False, upstream: Any = None
@@ -233,9 +240,7 @@ class ProblemAdapter(problem.Problem):
             modality = modalities.get(side, ModalityType.SYMBOL)
             if modality not in self.modalities:
                 raise UserError(
-                    f"problem {self.base_name!r}: {side} are {modality!r}; only sequences of "
-                    "symbols (ModalityType.SYMBOL), and labels of a Text2ClassProblem, are "
-                    "available"
+                    f"problem {self.base_name!r}: {side} are {modality!r}; {self.of_modalities}"
                 )
         return {side: size for side, size in sizes.items() if size}
 
@@ -272,14 +277,17 @@ class ProblemAdapter(problem.Problem):
         """The registered metrics for `eval_metrics`."""
         names = self.upstream.eval_metrics()
         require(self, "eval_metrics", names, is_texts(names), "a list of names of Metrics")
-        found, without = metrics.registered(names)
-        if without:
+        found, without = metrics.registered(names, self._can_be_scored_by)
+        if without and overrides(self.upstream, "eval_metrics"):
             warn_once(
                 f"problem {self.base_name}: metrics without counterpart: {', '.join(without)}"
             )
-        if not self.has_inputs:
-            found = [name for name in found if name != "bleu"]
         return found or super().metrics
+
+    def _can_be_scored_by(self, metric: str) -> bool:
+        """Whether a registered metric suits this kind of problem: outputs need inputs."""
+        is_of_outputs = issubclass(registry.metrics()[metric], OutputMetric)
+        return metric != "roc_auc" and (self.has_inputs or not is_of_outputs)
 
 
 # ---- the user's objects and classes

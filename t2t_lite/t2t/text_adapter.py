@@ -7,9 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import index
 from typing import Any, ClassVar
 
+from t2t_lite import registry
 from t2t_lite.data import text_problems
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.errors import DataError
+from t2t_lite.metrics.base import OutputMetric
 from t2t_lite.t2t import text_iterators
 from t2t_lite.t2t.adapter import ProblemAdapter, adapted, module_of, overrides
 from t2t_lite.t2t.modalities import ModalityType
@@ -145,7 +147,16 @@ class ClassAdapter(TextAdapter, text_problems.Text2ClassProblem):
     T2T's examples have the number of a label alone; here, it is an id, and EOS follows it.
     """
 
-    modalities: ClassVar[tuple[str, ...]] = (*TextAdapter.modalities, ModalityType.CLASS_LABEL)
+    # T2T's loss of several labels is their mean, and thus with one label that of a class.
+    modalities: ClassVar[tuple[str, ...]] = (
+        *TextAdapter.modalities,
+        ModalityType.CLASS_LABEL,
+        ModalityType.MULTI_LABEL,
+    )
+    of_modalities: ClassVar[str] = (
+        "a text has one label here (ModalityType.CLASS_LABEL): yield a sample for each label of a "
+        "text"
+    )
 
     @property
     def num_classes(self) -> int:
@@ -162,8 +173,17 @@ class ClassAdapter(TextAdapter, text_problems.Text2ClassProblem):
         """The registered metrics for `eval_metrics`; the accuracy is that of labels, not of EOS."""
         if not self.has_labels:
             return super().metrics
-        named = (name for name in super().metrics if name not in ("bleu", "accuracy"))
-        return list(dict.fromkeys(["exact_match", *named]))
+        named = (name for name in super().metrics if name not in ("exact_match", "accuracy"))
+        return ["exact_match", *named]
+
+    def _can_be_scored_by(self, metric: str) -> bool:
+        """Whether a metric suits labels: of their texts, only whether they are right."""
+        if not self.has_labels:
+            return super()._can_be_scored_by(metric)
+        if metric == "roc_auc":
+            return self.num_classes == 2
+        is_of_outputs = issubclass(registry.metrics()[metric], OutputMetric)
+        return not is_of_outputs and metric != "bits_per_char"
 
     def feature_encoders(self, data_dir: str) -> dict[str, Any]:
         """Returns the user's encoders, adapted; labels get the ids after padding and EOS."""
@@ -218,6 +238,11 @@ class ClassAdapter(TextAdapter, text_problems.Text2ClassProblem):
             except (KeyError, TypeError):
                 yield sample  # the caller says what is wrong
                 continue
+            if self.has_labels and len(ids) != 1:
+                raise DataError(
+                    f"{self.base_name}: sample {number} of generate_encoded_samples: targets "
+                    f"{[*map(index, sample['targets'])]}: {self.of_modalities}"
+                )
             if not all(NUM_RESERVED_TOKENS <= id_ < encoder.vocab_size for id_ in ids):
                 raise DataError(
                     f"{self.base_name}: sample {number} of generate_encoded_samples: targets "

@@ -177,7 +177,7 @@ class _Scorer:
         with strategy.scope():
             self._model = self.run.build_model()
         self._strategy = strategy
-        self._teacher_forced = TeacherForced(strategy, self._model)
+        self._teacher_forced = TeacherForced(strategy, self._model, self.run)
         self._hparams = DecodeHParams.of(self.run, decode_hparams)
         self._engine_name, self._compute_type = engine
 

@@ -37,6 +37,7 @@ from t2t_lite.metrics.parts import Part, combined, mean_summaries, parts_of, wit
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.text.text_encoder import EOS_ID, RESERVED_TOKENS
 from t2t_lite.training.devices import sum_replicas
 from t2t_lite.training.features import Features, features_spec
 from t2t_lite.training.losses import smoothed_cross_entropy
@@ -45,6 +46,12 @@ from t2t_lite.training.run_log import MetricsWriter, Values
 from t2t_lite.training.samples import attention_images, sample_table
 
 log = logging.getLogger(__name__)
+
+# The number of intervals of probability, and the largest logarithm of odds that is told apart.
+_INTERVALS = 4096
+_LARGEST_ODDS = 20.0
+# The number of targets whose length in characters is kept for the next evaluation.
+_KNOWN_TEXTS = 2**16
 
 
 @dataclasses.dataclass
@@ -83,7 +90,7 @@ class Evaluator:
             check_metrics(part.metrics, part.problem.target_language)
         for name in without_split(run.problem, self.split):
             log.info("%s has no %s split: evaluations leave it out", name, self.split)
-        self.teacher_forced = TeacherForced(self.strategy, self.model)
+        self.teacher_forced = TeacherForced(self.strategy, self.model, run)
         engine = TensorFlowEngine(self.model, run.encoders, self.decode_hparams, devices)
         # By label.
         self.readers = {p.label: ExampleReader.of(p.problem, run.hparams) for p in self.parts}
@@ -249,6 +256,9 @@ class _Sums(NamedTuple):
     right: tf.Tensor
     sentences: tf.Tensor
     all_right: tf.Tensor
+    in_top5: tf.Tensor
+    prefixes: tf.Tensor
+    by_probability: tf.Tensor  # [2, intervals]; [0, intervals] without two labels
 
 
 class TeacherForced:
@@ -257,22 +267,35 @@ class TeacherForced:
     Args:
         strategy: distributes the evaluation over replicas.
         model: created in the strategy's scope.
+        run: of the model; None: what depends on its problem is not computed.
     """
 
-    def __init__(self, strategy: tf.distribute.Strategy, model: Seq2Seq) -> None:
+    def __init__(
+        self, strategy: tf.distribute.Strategy, model: Seq2Seq, run: RunFolder | None = None
+    ) -> None:
         self.strategy = strategy
         self.model = model
+        self._has_labels = run is not None and run.problem.has_labels
+        self._targets = run.encoders["targets"] if run and not self._has_labels else None
+        self._characters = functools.lru_cache(_KNOWN_TEXTS)(self._characters_of)
         spec = features_spec(strategy.num_replicas_in_sync)
         self._compiled = tf.function(self._sums, input_signature=(spec,), autograph=False)
 
     def __call__(self, batches: Iterable[Features]) -> dict[str, float | int | str]:
         """Returns the registered scores of batches [R, B, L]."""
-        sums = [0.0] * len(_Sums._fields)
+        sums = dict.fromkeys(_Sums._fields, np.zeros(()))
+        characters = 0
         for batch in batches:
-            more = self._compiled(batch)
-            sums = [total + float(value) for total, value in zip(sums, more, strict=True)]
-        totals = TeacherForcedTotals(*sums)
+            more = self._compiled(batch)._asdict()
+            sums = {name: total + more[name].numpy() for name, total in sums.items()}
+            characters += sum(map(self._characters, _rows(batch["targets"])))
+        found = {name: total.tolist() for name, total in sums.items()}
+        totals = TeacherForcedTotals(**found, characters=characters)
         return {**teacher_forced_values(totals), "target_tokens": int(totals.tokens)}
+
+    def _characters_of(self, ids: tuple[int, ...]) -> int:
+        """Returns the number of characters of a target's text; 0 if that is unknown."""
+        return len(self._targets.decode(ids)) if self._targets and ids else 0
 
     def _sums(self, features: Features) -> _Sums:
         per_replica = self.strategy.run(self._replica_sums, (features,))
@@ -289,18 +312,52 @@ class TeacherForced:
         right = tf.equal(tf.argmax(logits, axis=-1, output_type=targets.dtype), targets)
         sentence = tf.reduce_any(present, axis=1)  # the last batch is filled up with padding
         all_right = tf.reduce_all(right | ~present, axis=1) & sentence
-        return _Sums(
-            *(
-                tf.reduce_sum(tf.cast(value, tf.float64))
-                for value in (
-                    tf.boolean_mask(losses, tf.reshape(present, [-1])),
-                    present,
-                    right & present,
-                    sentence,
-                    all_right,
-                )
+        in_top5 = tf.math.in_top_k(tf.reshape(targets, [-1]), flat, 5)
+        in_top5 = tf.reshape(in_top5, tf.shape(targets)) & present
+        sums = (
+            tf.reduce_sum(tf.cast(value, tf.float64))
+            for value in (
+                tf.boolean_mask(losses, tf.reshape(present, [-1])),
+                present,
+                right & present,
+                sentence,
+                all_right,
+                in_top5,
+                _right_prefixes(right & present, present),
             )
         )
+        return _Sums(*sums, by_probability=self._by_probability(logits, targets))
+
+    def _by_probability(self, logits: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
+        """Counts labels [2, intervals] by the second one's probability; see the totals.
+
+        The intervals are of equal size in the logarithm of the odds.
+
+        Args:
+            logits: [B, T, V]; the first symbol is the label.
+            targets: [B, T].
+        """
+        first = len(RESERVED_TOKENS)
+        if not self._has_labels or logits.shape[-1] != first + 2:
+            return tf.zeros([0, _INTERVALS], tf.float64)
+        odds = logits[:, 0, first + 1] - logits[:, 0, first]
+        odds = tf.clip_by_value(odds, -_LARGEST_ODDS, _LARGEST_ODDS)
+        interval = tf.cast((odds / _LARGEST_ODDS + 1) / 2 * (_INTERVALS - 1), tf.int32)
+        row = tf.one_hot(targets[:, 0] - first, 2, dtype=tf.float64)  # [B, 2]; zeros for padding
+        return tf.matmul(row, tf.one_hot(interval, _INTERVALS, dtype=tf.float64), transpose_a=True)
+
+
+def _right_prefixes(right: tf.Tensor, present: tf.Tensor) -> tf.Tensor:
+    """Returns the share of tokens before the first wrong one [B], given two masks [B, T]."""
+    counts = tf.reduce_sum(tf.cast(present, tf.float64), axis=1)
+    before = tf.reduce_sum(tf.math.cumprod(tf.cast(right, tf.float64), axis=1), axis=1)
+    return before / tf.maximum(counts, 1.0)
+
+
+def _rows(targets: tf.Tensor) -> Iterator[tuple[int, ...]]:
+    """Yields the ids of each target [R, B, T] without padding and EOS."""
+    for row in targets.numpy().reshape(-1, targets.shape[-1]):
+        yield tuple(row[row > EOS_ID].tolist())
 
 
 def _give_back_memory() -> None:

@@ -218,7 +218,17 @@ def test_missing_trees_are_asked_for():
 
 
 def test_teacher_forced_scores():
-    totals = TeacherForcedTotals(loss=20.0, tokens=10.0, right=5.0, sentences=4.0, all_right=1.0)
+    totals = TeacherForcedTotals(
+        loss=20.0,
+        tokens=10.0,
+        right=5.0,
+        sentences=4.0,
+        all_right=1.0,
+        in_top5=8.0,
+        prefixes=3.0,
+        characters=40.0,
+        by_probability=[[0.0, 2.0, 1.0], [1.0, 0.0, 3.0]],
+    )
     found = teacher_forced_values(totals)
     assert list(found) == [
         "loss",
@@ -226,8 +236,14 @@ def test_teacher_forced_scores():
         "perplexity",
         "accuracy",
         "accuracy_per_sequence",
+        "accuracy_top5",
+        "prefix_accuracy",
+        "bits_per_char",
+        "roc_auc",
     ], "in the order of metrics.jsonl"
-    expected = [2.0, -2.0, math.exp(2.0), 0.5, 0.25]
+    bits = 0.5 / math.log(2)
+    # Of 12 pairs of texts, 3 with the second label are above two others each, and level with one.
+    expected = [2.0, -2.0, math.exp(2.0), 0.5, 0.25, 0.8, 0.75, bits, (3 * 2 + 3 / 2) / 12]
     assert_close(list(found.values()), expected, terms=2, dtype="float64")
     assert teacher_forced_values(totals._replace(loss=1e5))["perplexity"] == float("inf")
     assert set(teacher_forced_values(TeacherForcedTotals(0, 0, 0, 0, 0)).values()) == {0.0, 1.0}
@@ -235,10 +251,30 @@ def test_teacher_forced_scores():
         score_outputs("loss", [Output("a")], ["a"])
 
 
+@given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=12))
+def test_the_area_under_the_curve_is_that_of_all_pairs(texts):
+    """Each text has a probability, here the number of its interval, and a label."""
+    counts = [[texts.count((n, label)) for n in range(4)] for label in (False, True)]
+    first, second = ([n for n, label in texts if label == wanted] for wanted in (False, True))
+    pairs = [(a > b) + (a == b) / 2 for a in second for b in first]
+    found = registry.metric("roc_auc").score(TeacherForcedTotals(0, 0, 0, 0, 0, 0, 0, 0, counts))
+    if not pairs:
+        assert found is None
+    else:
+        assert_close(found, sum(pairs) / len(pairs), terms=len(pairs) + 2, dtype="float64")
+
+
 def test_every_number_of_an_evaluation_knows_its_direction():
     known = evaluation_values(["bleu", "ter", "bracketing_f1", "loss"])
     lower = {name for name, value in known.items() if value.lower_is_better}
-    assert lower == {"loss", "perplexity", "ter", "unscored_sentences", "repairs"}
+    assert lower == {
+        "loss",
+        "perplexity",
+        "bits_per_char",
+        "ter",
+        "unscored_sentences",
+        "repairs",
+    }
     assert known.keys() >= {"bracketing_f1_of_all", "recall", "well_formed", "accuracy"}
     assert registry.metric("chrf_plus_plus").title == "chrF++"
 

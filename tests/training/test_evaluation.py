@@ -3,6 +3,8 @@
 import contextlib
 import subprocess
 import sys
+import types
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from support.training_steps import make_step, weights_of
 from t2t_lite import registry
 from t2t_lite.errors import UsageError
 from t2t_lite.runs import averaging
+from t2t_lite.text.text_encoder import ByteTextEncoder
 from t2t_lite.training.evaluation import TeacherForced, averaged_weights
 
 pytestmark = pytest.mark.integration
@@ -131,4 +134,43 @@ def test_a_sentence_of_padding_counts_nowhere():
     assert values["target_tokens"] == 4
     assert values["accuracy"] == 3 / 4
     assert values["accuracy_per_sequence"] == 1 / 2
+    assert values["accuracy_top5"] == 1
+    assert values["prefix_accuracy"] == (1 + 1 / 2) / 2
+    assert not {"bits_per_char", "roc_auc"} & values.keys(), "they depend on a run"
     assert_close(values["loss"], np.log(np.exp(9) + 4) - 9 * 3 / 4, 2 * 5, scale=9.0)
+
+
+def run_of(has_labels: bool, encoder=None) -> Any:
+    """What TeacherForced reads of a run."""
+    problem = types.SimpleNamespace(has_labels=has_labels)
+    return types.SimpleNamespace(problem=problem, encoders={"targets": encoder})
+
+
+def test_numbers_of_the_targets_text_and_of_two_labels():
+    """Whether a split is read in one batch or in several."""
+
+    def given_logits(features, training):
+        return tf.cast(features["inputs"][..., None], tf.float32) * tf.constant([0, 0, 0, 0.5])
+
+    strategy = tf.distribute.get_strategy()
+    # Labels 2 and 3, whose second has the log odds inputs / 2; the text of padding is no text.
+    inputs = np.array([[[3, 0], [-1, 0], [3, 0], [0, 0]]])
+    targets = np.array([[[3, 1], [2, 1], [2, 1], [0, 0]]])
+    batch = {"inputs": tf.constant(inputs), "targets": tf.constant(targets)}
+    parts = [{name: ids[:, i : i + 2] for name, ids in batch.items()} for i in (0, 2)]
+    evaluate = TeacherForced(strategy, given_logits, run_of(has_labels=True))
+    whole = evaluate([batch])
+    assert whole["roc_auc"] == (1 + 1 / 2) / 2
+    assert "bits_per_char" not in whole
+    assert evaluate(parts)["roc_auc"] == whole["roc_auc"]
+
+    bytes_ = ByteTextEncoder()
+    text = np.array([[[*bytes_.encode("aß"), 1], [*bytes_.encode("b"), 1, 0, 0][:4]]])
+    batch = {"inputs": tf.constant(0 * text), "targets": tf.constant(text)}
+
+    def equal_logits(features, training):
+        return 0.0 * tf.one_hot(features["targets"], bytes_.vocab_size)
+
+    values = TeacherForced(strategy, equal_logits, run_of(False, bytes_))([batch])
+    expected = 6 * np.log2(bytes_.vocab_size) / 3  # symbols, of two EOS, and three characters
+    assert_close(values["bits_per_char"], expected, terms=20)
