@@ -46,6 +46,8 @@ _TENSORFLOW_PATHS = {
     *("checkpoint_path", "data_dir", "export_dir", "model_dir", "output_dir", "output_path"),
     "warm_start_from",
 }
+# Flags whose value is a list, to which another flag may add.
+_LISTS = ("hparams", "decode_hparams")
 _DEFINITIONS: dict[type, Callable[..., Any]] = {
     bool: flags.DEFINE_boolean,
     int: flags.DEFINE_integer,
@@ -249,9 +251,9 @@ class Command:
             flag.unparse()
             values[name] = flag
         accepted = [old for old in t2t_flags.accepted(self.name) if old.name not in own]
-        for old in accepted:
-            kind = bool if isinstance(old.default, bool) else str
-            Flag(old.name, kind, None, old.note).define(values)
+        taken = [old for old in t2t_flags.taken(self.name) if old.name not in own]
+        for old in (*accepted, *taken):
+            _define_old(old, values)
         try:
             _, *words = values([self.name, *arguments])
         except flags.UnrecognizedFlagError as error:
@@ -274,9 +276,37 @@ class Command:
         for old in accepted:
             if values[old.name].present:
                 log.warning("--%s has no effect: %s", old.name, old.note)
-        return types.SimpleNamespace(
-            **{name: self._checked(flag, values[name].value) for name, flag in self.flags.items()}
-        )
+        found = {name: self._checked(flag, values[name].value) for name, flag in self.flags.items()}
+        return types.SimpleNamespace(**found | self._taken(taken, values))
+
+    def _taken(
+        self, taken: Iterable[t2t_flags.T2TFlag], values: flags.FlagValues
+    ) -> dict[str, Any]:
+        """Returns the flags that others of T2T's stand for, if these are given.
+
+        Variables of the environment are set.
+        """
+        found: dict[str, Any] = {}
+        for old in taken:
+            value = values[old.name].value
+            if not values[old.name].present or (not value and "VALUE" not in old.note):
+                continue
+            text = old.note.replace("VALUE", format_default(value))
+            name, _, meaning = text.removeprefix("--").partition("=")
+            if name not in self.flags:
+                if meaning != "0":  # which is for as many threads as there are cores
+                    os.environ[name] = meaning
+                continue
+            flag = self.flags[name]
+            before = found.get(name, values[name].value if values[name].present else None)
+            if before and name in _LISTS:
+                meaning = f"{before},{meaning}"
+            elif before not in (None, meaning):
+                raise UsageError(
+                    f"--{name}={before} and --{old.name}={value} contradict each other"
+                )
+            found[name] = self._checked(flag, True if flag.kind is bool else meaning)
+        return found
 
     def _publish(self, arguments: Sequence[str]) -> str:
         """Gives the flags to the code of a user directory, before it is imported.
@@ -284,7 +314,9 @@ class Command:
         Returns:
             --t2t_usr_dir; "": without one, nothing is done.
         """
-        values = self._defined()
+        values, taken = self._defined(), t2t_flags.taken(self.name)
+        for old in taken:
+            _define_old(old, values)
         try:
             values([self.name, *arguments], known_only=True)
         except (flags.Error, ValueError) as error:
@@ -293,7 +325,7 @@ class Command:
             name: self._checked(flag, values[name].value)
             for name, flag in self.flags.items()
             if values[name].present
-        }
+        } | self._taken(taken, values)
         if usr_dir := given.get("t2t_usr_dir", ""):
             defaults = {flag.name: flag.default for flag in self.flags.values()}
             t2t_flags.publish(given, usr_dir_flags.defaults(self.name, defaults))
@@ -386,6 +418,12 @@ class Command:
     def _fail(self, message: str, code: int) -> int:
         print(f"{self.name}: error: {' '.join(message.split())}", file=sys.stderr)
         return code
+
+
+def _define_old(old: t2t_flags.T2TFlag, values: flags.FlagValues) -> None:
+    """Adds a flag of T2T's that this command does not have to absl's set."""
+    kind = bool if isinstance(old.default, bool) else str
+    Flag(old.name, kind, None, old.note).define(values)
 
 
 def checkpoint_names(values: types.SimpleNamespace) -> list[str]:

@@ -23,6 +23,17 @@ def _markdown_lines() -> Iterator[str]:
     yield "(`flags.DEFINE_string`, ...) are accepted on the command line, and parsed once it is"
     yield 'imported. Unknown flags that its code names, as in `add_argument("--lang")`, are left'
     yield "to it."
+    yield ""
+    yield "Flags that say in another form what another flag or an hparam says are *taken as* it."
+    yield "\n## Refused flags\n"
+    yield "| flags | why, or what to do instead |"
+    yield "|---|---|"
+    together: dict[str, list[str]] = {}
+    for command in flags.commands():
+        for name, note in flags.refused(command).items():
+            together.setdefault(note, []).append(f"`--{name}`")
+    for note, names in sorted(together.items()):
+        yield f"| {', '.join(sorted(set(names)))} | {note} |"
     for command in flags.commands():
         yield f"\n## {command}\n"
         yield "| flag | default in T2T | here | note |"

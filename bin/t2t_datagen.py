@@ -107,8 +107,8 @@ COMMAND = Command(
 )
 
 
-# Flags that change how data is generated, but not the text.
-_MAKING = ("num_workers", "runner", "beam_options", "extend_vocab")
+# Flags that have a meaning only if data is generated.
+_MAKING = ("num_workers", "max_cases", "runner", "beam_options", "extend_vocab")
 
 
 @COMMAND.main

@@ -53,6 +53,12 @@ class DatagenOptions(Config):
         "It goes on with what it lacks of a vocabulary of approx_vocab_size ids for this text.",
         path=True,
     )
+    max_cases: int = setting(
+        0,
+        "For a trial, write only the first N samples of each split, or N in all if the problem "
+        "deals its samples over all splits. The vocabulary does not depend on it. 0 writes all.",
+        minimum=0,
+    )
     skip_bad: bool = setting(
         False,
         "Skip and count unreadable input, such as lines that are not UTF-8, malformed trees and "

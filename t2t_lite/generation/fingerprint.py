@@ -152,6 +152,7 @@ def guard_splits(
             "shards": dict(shards),
             "clean": str(options.cleaning) if group.source == DatasetSplit.TRAIN else "",
             "alignments": _alignments(options) if group.source == DatasetSplit.TRAIN else "",
+            "max_cases": options.max_cases,
             **problem.encoding_settings,
             **problem.split_settings(tmp_dir),
         }

@@ -86,6 +86,11 @@ def generate_data(
             )
     if isinstance(problem, Text2TextProblem) and not problem.writes_files:
         generate_from_samples(problem, data_dir, tmp_dir, options)
+    elif options.max_cases:
+        raise UsageError(
+            f"--max_cases: {problem.base_name!r} writes its files itself: leave it out, and stop "
+            "early there"
+        )
     else:
         problem.write_files(data_dir, tmp_dir, options)
 
@@ -168,13 +173,15 @@ def read_samples(
     seed_random(options, split)
     check_cleaning(problem, options)
     check_alignments(problem, options)
+    most = options.max_cases or None
     if problem.encodes_samples:
         encoded = problem.generate_encoded_samples(data_dir, tmp_dir, split)
-        return ids_as_text(encoded, problem.base_name, problem.sides)
+        return itertools.islice(ids_as_text(encoded, problem.base_name, problem.sides), most)
     samples: Iterable[Sample] = problem.text_samples(data_dir, tmp_dir, split)
+    if split == DatasetSplit.TRAIN and not options.makes_alignments:
+        samples = with_alignments(samples, options.alignments)
+    samples = itertools.islice(samples, most)
     if split == DatasetSplit.TRAIN:
-        if not options.makes_alignments:
-            samples = with_alignments(samples, options.alignments)
         samples = clean(samples, options.cleaning, problem.base_name)
     return problem.prefixed(samples)
 

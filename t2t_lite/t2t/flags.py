@@ -28,6 +28,7 @@ class Treatment(enum.Enum):
     """What the command does with a flag of T2T."""
 
     HONOURED = "honoured"
+    TAKEN = "taken as"  # something else, which the note is
     ACCEPTED = "accepted with a warning"
     REFUSED = "refused"
 
@@ -40,7 +41,9 @@ class T2TFlag:
         name: without dashes.
         default: T2T's default.
         treatment: what the command does with it.
-        note: why it has no effect, what to write instead, or how it differs from T2T.
+        note: why it has no effect, what to write instead, or how it differs from T2T. If it is
+            taken as something else: that, as `--FLAG=VALUE`, `--FLAG=HPARAM=VALUE` or a variable of
+            the environment; without VALUE, it is that only if the flag is true.
     """
 
     name: str
@@ -73,6 +76,11 @@ def commands() -> tuple[str, ...]:
 def accepted(command: str) -> list[T2TFlag]:
     """Returns T2T's flags that the command takes but ignores."""
     return [flag for flag in flags_of(command) if flag.treatment is Treatment.ACCEPTED]
+
+
+def taken(command: str) -> list[T2TFlag]:
+    """Returns T2T's flags that the command takes as something else."""
+    return [flag for flag in flags_of(command) if flag.treatment is Treatment.TAKEN]
 
 
 def refused(command: str) -> dict[str, str]:

@@ -117,6 +117,12 @@ class TrainerConfig(Config):
         "--help).",
     )
     log_step_count_steps: int = setting(100, "Updates between progress lines.", minimum=1)
+    profile: bool = setting(
+        False,
+        "Record ten updates with TensorFlow's profiler, the eleventh after the start and those "
+        "that follow, in --output_dir. TensorBoard shows them (pip install "
+        "tensorboard-plugin-profile).",
+    )
 
     worker_gpu: int | None = setting(
         None,

@@ -33,6 +33,7 @@ from t2t_lite.training.evaluation import Evaluator, averaged_weights
 from t2t_lite.training.features import features_spec
 from t2t_lite.training.optimizers import make_optimizer
 from t2t_lite.training.preemption import StopSignals
+from t2t_lite.training.profiling import Profiler
 from t2t_lite.training.resolved_settings import (
     resolve_decode_hparams,
     resolve_hparams,
@@ -165,10 +166,12 @@ class Trainer:
         timer = _Timer(config, self.workers)
         progress = ProgressLine(step, config.train_steps, self.strategy.num_replicas_in_sync)
         with self.stop.held(), self.checkpoints:
-            with naming_bad_file(self.data.paths), progress:
+            profiler = Profiler(folder, step, config.profile)
+            with naming_bad_file(self.data.paths), progress, profiler:
                 skipped = SkippedSteps(train_step, self.run.encoders)
                 while step < config.train_steps and not self._must_stop(timer):
                     self.checkpoints.check()
+                    profiler.before(step)
                     batch = next(self.batches)
                     with self.workers.collective_step():
                         skipped.check(train_step(batch, step), batch, step)

@@ -11,7 +11,7 @@ import pytest
 from support.folders import digests, leftovers
 from support.numbered import Dealt, Small, Stopping, generate, numbers
 from t2t_lite.data import records
-from t2t_lite.errors import DataError, UsageError
+from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.generation import generator
 from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.generation.generator import generate_data
@@ -115,6 +115,24 @@ def test_writes_without_tensorflow():
         "import sys, t2t_lite.generation.generator as _; assert 'tensorflow' not in sys.modules"
     )
     assert subprocess.run([sys.executable, "-c", script]).returncode == 0
+
+
+def test_a_trial_has_the_first_samples_of_each_split(data):
+    options = DatagenOptions(num_workers=1, max_cases=4)
+    generate_data(Small(), str(data), str(data), options)
+    splits = {
+        split: sorted(n for path in data.glob(f"small-{split}-*") for n in numbers(path))
+        for split in ("train", "dev", "test")
+    }
+    assert splits == {"train": [0, 1, 2, 3], "dev": [0, 1, 2, 3], "test": [0, 1, 2]}
+    with pytest.raises(UserError, match=r"generated from something else .*max_cases: 4 -> 0"):
+        generate_data(Small(), str(data), str(data), DatagenOptions(num_workers=1))
+
+
+def test_a_trial_needs_a_sample_for_each_split(data):
+    """All splits get samples of one reading in turn."""
+    with pytest.raises(DataError, match="2 samples are too few"):
+        generate(Dealt(), data, max_cases=2)
 
 
 def test_training_files_are_shuffled_by_seed_and_by_file(data):

@@ -1,10 +1,13 @@
 """The table of T2T's flags, the parser and docs/flags.md say the same."""
 
 import importlib
+import os
 import pathlib
 
 import pytest
 
+from support.commands import exit_code
+from support.usr_dirs import write_usr_dir
 from t2t_lite.bin import flags_page
 from t2t_lite.bin.command import Command
 from t2t_lite.errors import UsageError
@@ -22,6 +25,7 @@ _COMMANDS = (
     "t2t-avg-all",
     "t2t-translate-all",
 )
+_THREADS = ("TF_NUM_INTEROP_THREADS", "TF_NUM_INTRAOP_THREADS")
 # Honoured, with another default; the table says which.
 _OTHER_DEFAULTS = {
     ("t2t-trainer", "worker_gpu"),
@@ -83,6 +87,46 @@ def test_accepted_flags_warn_when_given(name, flag, caplog):
     command(name).parse([f"--{flag.name}", *value])
     assert caplog.messages == [f"--{flag.name} has no effect: {flag.note}"]
     assert flag.note
+
+
+@each(Treatment.TAKEN)
+def test_flags_taken_as_something_else_mean_that(name, flag, monkeypatch):
+    assert flag.name not in command(name).flags
+    for variable in _THREADS:
+        monkeypatch.setenv(variable, "")
+    value = "true" if isinstance(flag.default, bool) else "7"
+    parsed = command(name).parse([f"--{flag.name}={value}"])
+    meaning = flag.note.replace("VALUE", value)
+    if meaning.partition("=")[0] in _THREADS:
+        assert os.environ[meaning.partition("=")[0]] == "7"
+        meaning = "--nothing"
+    assert vars(parsed) == vars(command(name).parse([meaning] * (meaning != "--nothing")))
+    if isinstance(flag.default, bool):
+        off = command(name).parse([f"--no{flag.name}"])
+        meaning = flag.note.replace("VALUE", "false")
+        assert vars(off) == vars(command(name).parse([meaning] * ("VALUE" in flag.note)))
+
+
+def test_a_flag_taken_as_an_hparam_is_added_to_the_others():
+    given = ["--decode_hparams=beam_size=2", "--decode_alpha=0.5", "--decode_return_beams"]
+    found = command("t2t-decoder").parse([*given, "--hparams=", "--xla_compile"])
+    assert found.decode_hparams == "beam_size=2,xla_compile=true,alpha=0.5,return_beams=true"
+    assert not found.hparams
+
+
+def test_two_names_of_one_flag_may_not_contradict_each_other():
+    parse = command("t2t-trainer").parse
+    assert parse(["--problem=a", "--problems=a", "--job-dir=x"]).output_dir == "x"
+    with pytest.raises(UsageError, match="--problem=a and --problems=b contradict each other"):
+        parse(["--problem=a", "--problems=b"])
+
+
+def test_code_of_a_user_directory_sees_what_they_are_taken_as(upstream, tmp_path, capsys):
+    code = "from absl import flags\nprint('for', flags.FLAGS.problem, flags.FLAGS.output_dir)\n"
+    folder = write_usr_dir(tmp_path / "usr_reader", code)
+    given = [f"--t2t_usr_dir={folder}", "--problems=one", "--job-dir=x", "--registry_help"]
+    assert not exit_code(importlib.import_module("t2t_lite.bin.t2t_trainer").main, *given)
+    assert capsys.readouterr().out.startswith("for one x\n")
 
 
 @pytest.mark.integration
