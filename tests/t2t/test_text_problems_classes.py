@@ -7,11 +7,12 @@ import pytest
 
 from t2t_lite import registry
 from t2t_lite.data.records import read_examples
-from t2t_lite.errors import DataError
+from t2t_lite.errors import DataError, UserError
 from t2t_lite.generation import generator
 from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.t2t import metrics, text_encoder, text_problems
 from t2t_lite.t2t.adapter import adapted
+from t2t_lite.t2t.modalities import ModalityType
 from t2t_lite.text.text_encoder import ClassLabelEncoder
 
 
@@ -176,3 +177,42 @@ def test_the_accuracy_is_that_of_labels(upstream, named, wanted):
     problem = adapted(registry.register_problem("usr_measured")(Encoding)())
     problem.upstream.eval_metrics = lambda: named
     assert problem.metrics == wanted
+
+
+class Tagged(Encoding):
+    """Says that a text has several labels."""
+
+    modality = ModalityType.MULTI_LABEL
+    labels: ClassVar = [[0], [2], [1]]
+
+    def hparams(self, defaults, model_hparams):
+        super().hparams(defaults, model_hparams)
+        defaults.modality["targets"] = self.modality
+
+    def generate_encoded_samples(self, data_dir, tmp_dir, dataset_split):
+        return [{"inputs": [99, 1], "targets": labels} for labels in self.labels]
+
+
+def test_several_labels_are_allowed_where_each_text_has_one(upstream, tmp_path):
+    """T2T's loss of several labels is their mean, which is then that of the one."""
+    found = generate(adapted(Tagged()), tmp_path)
+    assert sorted(example["targets"] for example in found) == [[2, 1], [3, 1], [4, 1]]
+
+
+def test_several_labels_of_one_text_are_refused(upstream, tmp_path):
+    several = type("Several", (Tagged,), {"labels": [[0], [2, 1]]})
+    message = (
+        r"several: sample 2 of generate_encoded_samples: targets \[2, 1\]: a text has one label "
+        r"here \(ModalityType.CLASS_LABEL\): yield a sample for each label of a text"
+    )
+    with pytest.raises(DataError, match=message):
+        generate(adapted(several()), tmp_path)
+
+
+@pytest.mark.parametrize("modality", ["SIGMOID_CLASS_LABEL", "ONE_HOT_CLASS_LABEL"])
+def test_other_modalities_of_labels_are_refused_when_the_problem_is_chosen(
+    upstream, tmp_path, modality
+):
+    other = type("Other", (Tagged,), {"modality": getattr(ModalityType, modality)})
+    with pytest.raises(UserError, match=f"'{modality.lower()}'; a text has one label here"):
+        adapted(other()).feature_encoders(str(tmp_path))
