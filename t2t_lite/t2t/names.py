@@ -162,8 +162,8 @@ class Placeholder(abc.ABCMeta):
     __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __matmul__ = __rmatmul__ = (
         _while_importing
     )
-    __lt__ = __le__ = __gt__ = __ge__ = _while_importing
-    __iter__ = __len__ = __contains__ = __setitem__ = __delitem__ = __reversed__ = _refused
+    __lt__ = __le__ = __gt__ = __ge__ = __setitem__ = __delitem__ = _while_importing
+    __iter__ = __len__ = __contains__ = __reversed__ = _refused
     __fspath__ = __index__ = __int__ = __float__ = __bytes__ = __round__ = _refused
     __next__ = __enter__ = __exit__ = _refused
 

@@ -21,6 +21,7 @@ __all__ = [
     "list_models",
     "list_problems",
     "problem",
+    "register_base_problem",
     "register_hparams",
     "register_model",
     "register_problem",
@@ -71,6 +72,9 @@ def register_problem(name: str, cls: Any) -> Any:
     """Registers a problem class, bare or with a name; a user's replaces this package's own."""
     _make_room("problem", name)
     return registry.register_problem(name)(cls)
+
+
+register_base_problem = register_problem  # in T2T, too
 
 
 @_bare_or_named

@@ -46,6 +46,7 @@ NAME = babi_qa._TASKS
 PATH = NAME['x'] + '/y' if NAME else ''
 SAME = NAME == 'qa1'
 TEXT = 'of %s' % NAME
+NAME['mine'] = 1
 """
 
 

@@ -29,6 +29,18 @@ def test_modules_are_those_of_this_package(upstream):
     assert universal_transformer.universal_transformer_base().hidden_size == 1024
 
 
+def test_problems_are_registered_under_both_of_t2ts_functions(upstream):
+    from tensor2tensor.data_generators import text_problems
+    from tensor2tensor.utils import registry as theirs
+
+    @theirs.register_base_problem
+    class UsrBase(text_problems.Text2TextProblem):
+        pass
+
+    theirs.register_base_problem("usr_named")(UsrBase)
+    assert {"usr_base", "usr_named"} <= set(registry.list_problems())
+
+
 def test_all_that_is_offered_can_be_imported(upstream):
     for module in names.MODULES:
         found = importlib.import_module(f"tensor2tensor.{module}")
