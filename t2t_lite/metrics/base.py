@@ -199,7 +199,7 @@ class TeacherForcedTotals(NamedTuple):
     prefixes: float = 0.0  # for each sentence, the share of its tokens before the first wrong one
     characters: float = 0.0  # of the targets' text; 0: unknown
     # Of two labels, how many texts with the first, and with the second, fall into each interval of
-    # the second's probability, in ascending order; none: there are not two labels.
+    # the second's probability, in ascending order; none, or only zeros: there are not two labels.
     by_probability: Sequence[Sequence[float]] = ()
 
 

@@ -258,7 +258,7 @@ class _Sums(NamedTuple):
     all_right: tf.Tensor
     in_top5: tf.Tensor
     prefixes: tf.Tensor
-    by_probability: tf.Tensor  # [2, intervals]; [0, intervals] without two labels
+    by_probability: tf.Tensor  # [2, intervals]; zeros [2, 1] without two labels
 
 
 class TeacherForced:
@@ -339,7 +339,7 @@ class TeacherForced:
         """
         first = len(RESERVED_TOKENS)
         if not self._has_labels or logits.shape[-1] != first + 2:
-            return tf.zeros([0, _INTERVALS], tf.float64)
+            return tf.zeros([2, 1], tf.float64)
         odds = logits[:, 0, first + 1] - logits[:, 0, first]
         odds = tf.clip_by_value(odds, -_LARGEST_ODDS, _LARGEST_ODDS)
         interval = tf.cast((odds / _LARGEST_ODDS + 1) / 2 * (_INTERVALS - 1), tf.int32)

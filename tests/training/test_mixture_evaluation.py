@@ -112,7 +112,10 @@ def run(data, tmp_path_factory):
 
 
 SEARCH = "beam_size=1,extra_length=1"
-NUMBERS = ("loss", "neg_log_perplexity", "perplexity", "accuracy", "accuracy_per_sequence")
+NUMBERS = (
+    *("loss", "neg_log_perplexity", "perplexity", "accuracy", "accuracy_per_sequence"),
+    *("accuracy_top5", "prefix_accuracy", "bits_per_char"),
+)
 
 
 def test_records_have_means_and_the_values_of_members(run):
