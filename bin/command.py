@@ -298,14 +298,15 @@ class Command:
                     os.environ[name] = meaning
                 continue
             flag = self.flags[name]
+            new: Any = True if flag.kind is bool else meaning
             before = found.get(name, values[name].value if values[name].present else None)
             if before and name in _LISTS:
-                meaning = f"{before},{meaning}"
-            elif before not in (None, meaning):
+                new = f"{before},{new}"
+            elif before not in (None, "", new):
                 raise UsageError(
                     f"--{name}={before} and --{old.name}={value} contradict each other"
                 )
-            found[name] = self._checked(flag, True if flag.kind is bool else meaning)
+            found[name] = self._checked(flag, new)
         return found
 
     def _publish(self, arguments: Sequence[str]) -> str:

@@ -116,6 +116,7 @@ def test_a_flag_taken_as_an_hparam_is_added_to_the_others():
 
 def test_two_names_of_one_flag_may_not_contradict_each_other():
     parse = command("t2t-trainer").parse
+    assert parse(["--profile", "--dbgprofile"]).profile is True
     assert parse(["--problem=a", "--problems=a", "--job-dir=x"]).output_dir == "x"
     with pytest.raises(UsageError, match="--problem=a and --problems=b contradict each other"):
         parse(["--problem=a", "--problems=b"])
