@@ -9,7 +9,6 @@ from t2t_lite.bin.command import Command, Flag, config_flags, from_flags
 from t2t_lite.bin.console import quiet_import
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.generation.config import TMP_DIR, DatagenOptions
-from t2t_lite.metrics.by_name import check_metrics
 from t2t_lite.metrics.parts import parts_of
 from t2t_lite.runs.selection import Criterion
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -99,7 +98,7 @@ def configure(args: types.SimpleNamespace) -> TrainerConfig:
     registry.require_model(args.model)
     registry.hparams(args.hparams_set).override(args.hparams)
     for part in parts_of(problem, DatasetSplit.EVAL):
-        check_metrics(part.metrics, part.problem.target_language)
+        part.check()
     for name in (args.best_metric, args.eval_early_stopping_metric):
         Criterion.named(name, problem)
     DecodeHParams().override(args.decode_hparams)

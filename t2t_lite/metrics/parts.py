@@ -12,8 +12,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from t2t_lite.data.problem import Problem
+from t2t_lite.errors import UsageError
 from t2t_lite.metrics.base import MetricValue
-from t2t_lite.metrics.by_name import evaluation_values, output_metric, output_metrics
+from t2t_lite.metrics.by_name import (
+    check_metrics,
+    evaluation_values,
+    output_metric,
+    output_metrics,
+)
 
 # Between the name of a value and a label; no metric's name has it.
 _BEFORE_LABEL = "__"
@@ -42,6 +48,21 @@ class Part:
     def field(self, name: str) -> str:
         """Returns the name of a value in metrics.jsonl."""
         return f"{name}{_BEFORE_LABEL}{self.label}" if self.label else name
+
+    def check(self) -> None:
+        """Checks that its outputs can be scored, before they are made.
+
+        Raises:
+            UserError: see `check_metrics`; or it has no outputs, as a language model.
+        """
+        check_metrics(self.metrics, self.problem.target_language)
+        names = output_metrics(self.metrics)
+        if names and not self.problem.has_inputs:
+            raise UsageError(
+                f"problem {self.problem.name!r} has no inputs, and thus no outputs for "
+                f"{', '.join(names)} to score: name metrics such as perplexity, accuracy or "
+                "bits_per_char"
+            )
 
     def labelled(self, text: str) -> str:
         """Returns a text for messages, after the label."""

@@ -21,7 +21,7 @@ from t2t_lite.decoding.tensorflow_engine import TensorFlowEngine
 from t2t_lite.errors import UserError
 from t2t_lite.metrics.base import Score
 from t2t_lite.metrics.bootstrap import BootstrapResult, resample
-from t2t_lite.metrics.by_name import check_metrics, output_metric, output_metrics
+from t2t_lite.metrics.by_name import output_metric, output_metrics
 from t2t_lite.metrics.parts import Part, combined, parts_of, without_split
 from t2t_lite.models.copies import copy_weights, empty_copy
 from t2t_lite.models.seq2seq import Seq2Seq
@@ -83,7 +83,7 @@ def score_checkpoints(
     problem = runs[0].problem
     parts = parts_of(problem, split, metrics)
     for part in parts:
-        check_metrics(part.metrics, part.problem.target_language)
+        part.check()
         for run in runs:  # a missing file is named before a model is built
             part.problem.existing_filepaths(data_dir or run.flags["data_dir"], split)
     wanted = {part.label: part.metrics for part in parts}

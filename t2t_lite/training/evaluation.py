@@ -31,7 +31,7 @@ from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.divergence import NoOutputError
 from t2t_lite.decoding.tensorflow_engine import TensorFlowEngine
 from t2t_lite.metrics.base import Score, TeacherForcedTotals
-from t2t_lite.metrics.by_name import check_metrics, output_metrics, teacher_forced_values
+from t2t_lite.metrics.by_name import output_metrics, teacher_forced_values
 from t2t_lite.metrics.command_metric import ProgramError
 from t2t_lite.metrics.parts import Part, combined, mean_summaries, parts_of, without_split
 from t2t_lite.models.seq2seq import Seq2Seq
@@ -87,7 +87,7 @@ class Evaluator:
         run, devices = self.run, self.strategy.extended.worker_devices
         self.parts = parts_of(run.problem, self.split)
         for part in self.parts:
-            check_metrics(part.metrics, part.problem.target_language)
+            part.check()
         for name in without_split(run.problem, self.split):
             log.info("%s has no %s split: evaluations leave it out", name, self.split)
         self.teacher_forced = TeacherForced(self.strategy, self.model, run)

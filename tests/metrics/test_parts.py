@@ -129,3 +129,16 @@ def test_a_criterion_may_be_of_a_member():
     plain.members = (plain,)
     with pytest.raises(UsageError, match="unknown metric 'bleu__de'; did you mean 'bleu'"):
         Criterion.named("bleu__de", plain)
+
+
+def test_metrics_of_outputs_need_outputs():
+    """A language model's is found before the first step, not at the first evaluation."""
+    for has_inputs, metrics in ((True, ("bleu",)), (False, ("perplexity", "accuracy"))):
+        own = problem(metrics=metrics)
+        own.has_inputs = has_inputs
+        Part("", own, metrics).check()
+    own.name = "diary"
+    with pytest.raises(
+        UsageError, match=r"'diary' has no inputs, .* for exact_match, chrf to score"
+    ):
+        Part("", own, ("perplexity", "exact_match", "chrf")).check()
