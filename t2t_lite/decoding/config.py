@@ -43,6 +43,7 @@ TEXT, JSON, ALIGNMENTS, SUBWORD_ALIGNMENTS = OUTPUT_FORMATS = (
 )
 METRICS_HELP = (
     "Metrics that score the outputs, separated by commas: bleu, bleu_zh, chrf, chrf_plus_plus, "
+    "edit_distance, word_error_rate, sari, "
     "ter, rouge_1, rouge_2, rouge_l, exact_match, token_accuracy, numbers_exact, bracketing_f1, "
     "terms_met:FILE (the share of the terms of that file that outputs meet), wrong_language "
     "(the share of outputs that are clearly in another language), aer (of alignments), "
