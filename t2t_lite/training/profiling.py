@@ -23,7 +23,7 @@ class Profiler:
 
     def __init__(self, folder: pathlib.Path, first: int, is_wanted: bool) -> None:
         self._folder = folder
-        self._start = first + _SKIPPED if is_wanted else -1
+        self._start = first + _SKIPPED if is_wanted else None
         self._is_recording = False
 
     def __enter__(self) -> "Profiler":
@@ -46,7 +46,7 @@ class Profiler:
         if step == self._start:
             tf.profiler.experimental.start(str(self._folder))
             self._is_recording = True
-        elif step == self._start + _RECORDED:
+        elif self._start is not None and step == self._start + _RECORDED:
             self._stop()
 
     def _stop(self) -> None:

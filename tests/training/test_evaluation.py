@@ -154,8 +154,8 @@ def test_numbers_of_the_targets_text_and_of_two_labels():
 
     strategy = tf.distribute.get_strategy()
     # Labels 2 and 3, whose second has the log odds inputs / 2; the text of padding is no text.
-    inputs = np.array([[[3, 0], [-1, 0], [3, 0], [0, 0]]])
-    targets = np.array([[[3, 1], [2, 1], [2, 1], [0, 0]]])
+    inputs = np.array([[[3, 0], [-1, 0], [3, 0], [0, 0]]], np.int32)
+    targets = np.array([[[3, 1], [2, 1], [2, 1], [0, 0]]], np.int32)
     batch = {"inputs": tf.constant(inputs), "targets": tf.constant(targets)}
     parts = [{name: ids[:, i : i + 2] for name, ids in batch.items()} for i in (0, 2)]
     evaluate = TeacherForced(strategy, given_logits, run_of(has_labels=True))
@@ -165,7 +165,7 @@ def test_numbers_of_the_targets_text_and_of_two_labels():
     assert evaluate(parts)["roc_auc"] == whole["roc_auc"]
 
     bytes_ = ByteTextEncoder()
-    text = np.array([[[*bytes_.encode("aß"), 1], [*bytes_.encode("b"), 1, 0, 0][:4]]])
+    text = np.array([[[*bytes_.encode("aß"), 1], [*bytes_.encode("b"), 1, 0, 0]]], np.int32)
     batch = {"inputs": tf.constant(0 * text), "targets": tf.constant(text)}
 
     def equal_logits(features, training):
