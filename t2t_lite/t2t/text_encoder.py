@@ -202,6 +202,23 @@ class TokenTextEncoder(_ReservedIds, text_encoder.TokenTextEncoder):
         else:
             self._read("vocab_list", vocab_list or (), replace_oov)
 
+    # T2T's names, which subclasses read.
+
+    @property
+    def _token_to_id(self) -> dict[str, int]:
+        """The id of each token."""
+        return self._ids
+
+    @property
+    def _id_to_token(self) -> dict[int, str]:
+        """The token of each id."""
+        return dict(enumerate(self.tokens))
+
+    @property
+    def _replace_oov(self) -> str | None:
+        """The token for unlisted ones."""
+        return self._oov_token
+
     def _require_oov_token(self, oov_token: str) -> None:
         """Requires nothing: as in T2T, a text without unknown words does not need the token."""
 

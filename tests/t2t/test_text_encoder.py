@@ -57,6 +57,20 @@ def test_tokens(tmp_path):
         text_encoder.TokenTextEncoder(path, reverse=True)
 
 
+def test_subclasses_may_read_t2ts_attributes():
+    class Letters(text_encoder.TokenTextEncoder):
+        def encode(self, s):
+            known = self._token_to_id
+            return [known.get(letter, known[self._replace_oov]) for letter in s]
+
+        def decode(self, ids, strip_extraneous=False):
+            return "".join(self._id_to_token[id_] for id_ in ids)
+
+    encoder = Letters(None, vocab_list=["a", "b", "?"], replace_oov="?")
+    assert encoder.encode("bad") == [3, 2, 4]
+    assert encoder.decode([3, 2, 4]) == "ba?"
+
+
 def test_a_token_for_unknown_words_is_needed_only_where_there_is_one(tmp_path):
     path = tmp_path / "vocab"
     path.write_text("a\nb\n")
