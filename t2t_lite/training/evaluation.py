@@ -314,19 +314,17 @@ class TeacherForced:
         all_right = tf.reduce_all(right | ~present, axis=1) & sentence
         in_top5 = tf.math.in_top_k(tf.reshape(targets, [-1]), flat, 5)
         in_top5 = tf.reshape(in_top5, tf.shape(targets)) & present
-        sums = (
-            tf.reduce_sum(tf.cast(value, tf.float64))
-            for value in (
-                tf.boolean_mask(losses, tf.reshape(present, [-1])),
-                present,
-                right & present,
-                sentence,
-                all_right,
-                in_top5,
-                _right_prefixes(right & present, present),
-            )
-        )
-        return _Sums(*sums, by_probability=self._by_probability(logits, targets))
+        values = {
+            "loss": tf.boolean_mask(losses, tf.reshape(present, [-1])),
+            "tokens": present,
+            "right": right & present,
+            "sentences": sentence,
+            "all_right": all_right,
+            "in_top5": in_top5,
+            "prefixes": _right_prefixes(right & present, present),
+        }
+        sums = {name: tf.reduce_sum(tf.cast(v, tf.float64)) for name, v in values.items()}
+        return _Sums(**sums, by_probability=self._by_probability(logits, targets))
 
     def _by_probability(self, logits: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
         """Counts labels [2, intervals] by the second one's probability; see the totals.

@@ -147,7 +147,7 @@ def run_of(has_labels: bool, encoder=None) -> Any:
 
 
 def test_numbers_of_the_targets_text_and_of_two_labels():
-    """Whether a split is read in one batch or in several."""
+    """Whether a split is read in one batch or in several, on one device or on two."""
 
     def given_logits(features, training):
         return tf.cast(features["inputs"][..., None], tf.float32) * tf.constant([0, 0, 0, 0.5])
@@ -162,7 +162,11 @@ def test_numbers_of_the_targets_text_and_of_two_labels():
     whole = evaluate([batch])
     assert whole["roc_auc"] == (1 + 1 / 2) / 2
     assert "bits_per_char" not in whole
-    assert evaluate(parts)["roc_auc"] == whole["roc_auc"]
+    two_devices = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    both = {name: tf.concat([part[name] for part in parts], 0) for name in batch}
+    on_both = TeacherForced(two_devices, given_logits, run_of(has_labels=True))
+    for found in (evaluate(parts), on_both([both])):
+        assert found == pytest.approx(whole, rel=1e-12), "sums of float64 in another order"
 
     bytes_ = ByteTextEncoder()
     text = np.array([[[*bytes_.encode("aß"), 1], [*bytes_.encode("b"), 1, 0, 0]]], np.int32)
