@@ -158,7 +158,7 @@ class Placeholder(abc.ABCMeta):
         _while_importing
     )
     __pow__ = __rpow__ = __neg__ = __pos__ = __abs__ = __invert__ = _while_importing
-    __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = _while_importing
+    __and__ = __rand__ = __xor__ = __rxor__ = _while_importing
     __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __matmul__ = __rmatmul__ = (
         _while_importing
     )
