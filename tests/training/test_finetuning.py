@@ -116,6 +116,7 @@ def test_another_vocabulary_is_refused(source, data_dir, tmp_path):
         trainer.run(config(data_dir, tmp_path / "run", copy))
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_all_weights_are_taken_and_a_resumed_run_needs_the_other_no_more(
     source, data_dir, tmp_path, caplog
 ):

@@ -26,6 +26,7 @@ pytestmark = pytest.mark.integration
 
 FROZEN = ("embeddings", "encoder")
 HPARAMS = f"frozen={'+'.join(FROZEN)},ema_decay=0.9,batch_shuffle_size=2"
+PARTS = 2
 OPTIMIZERS = ("adam", "adam_w", "adafactor", "momentum", "sgd")
 
 
@@ -47,7 +48,7 @@ def source(data_dir, tmp_path_factory) -> pathlib.Path:
 def run(data_dir, source, tmp_path_factory) -> RunFolder:
     """A run after four steps with frozen parts."""
     folder = tmp_path_factory.mktemp("run")
-    trainer.run(config(data_dir, folder, 4, warm_start_from=str(source)))
+    trainer.run(config(data_dir, folder, 4, schedule="train", warm_start_from=str(source)))
     return RunFolder.open(str(folder))
 
 
@@ -75,7 +76,9 @@ def test_an_average_of_checkpoints_keeps_them(run, source, tmp_path):
 def test_a_resumed_run_ends_where_an_undisturbed_one_does(run, source, data_dir, tmp_path, caplog):
     caplog.set_level("INFO")
     for steps in (2, 4):
-        trainer.run(config(data_dir, tmp_path, steps, warm_start_from=str(source)))
+        trainer.run(
+            config(data_dir, tmp_path, steps, schedule="train", warm_start_from=str(source))
+        )
     assert caplog.messages.count(frozen_summary(run.build_model())) == 2
     small_runs.assert_equal_runs(run.folder, tmp_path)
 
@@ -92,7 +95,7 @@ def train(devices: int, optimizer: str = "sgd") -> tuple[TrainStep, dict[str, np
         model = registry.model("transformer")(hparams, VOCAB, VOCAB)
         made = make_optimizer(hparams)
         made.build(model.trainable_variables)
-    batches = ragged_batches(2)
+    batches = ragged_batches(2, PARTS)
     step = TrainStep(strategy, model, made, batches[0]["inputs"].shape[0], seed=11)
     before = values(model)
     for number, features in enumerate(batches):
@@ -108,9 +111,10 @@ def values(model) -> dict[str, np.ndarray]:
     }
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_two_devices_equal_one():
     (step, one), (_, two) = train(1), train(2)
-    batch = ragged_batches(1)[0]
+    batch = ragged_batches(1, PARTS)[0]
     terms = 2 * step_terms(
         forward_terms(step.hparams, 7, VOCAB), np.count_nonzero(batch["targets"])
     )
@@ -122,6 +126,7 @@ def test_two_devices_equal_one():
         assert_close(two[part], one[part], terms, scale=scale)
 
 
+@pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize("optimizer", ["adam", *by_name(*OPTIMIZERS[1:])])
 def test_no_optimizer_moves_them_or_keeps_slots_for_them(optimizer):
     step, moved = train(1, optimizer)

@@ -8,7 +8,7 @@ from keras import ops
 
 from support import training_steps
 from support.limits import strategy_over
-from support.marks import HALVES
+from support.marks import HALVES, by_name
 from support.rounding import assert_close
 from support.terms import forward_terms, step_terms
 from support.training_steps import (
@@ -37,6 +37,7 @@ SMALL = (
     "num_hidden_layers=1,hidden_size=16,filter_size=32,num_heads=2,label_smoothing=0.1,"
     "learning_rate_schedule=constant,learning_rate_constant=0.1,clip_grad_norm=0,optimizer=sgd"
 )
+ONE_LAYER = "num_encoder_layers=1,num_decoder_layers=1"  # of the Evolved Transformer
 WET = f"{DROPOUT},rdrop_alpha={ALPHA}"
 EVERYTHING = f"{WET},symbol_dropout=0.2"
 FORWARD = forward_terms(registry.hparams("transformer_base").override(SMALL), 7, VOCAB)
@@ -229,8 +230,11 @@ def test_without_it_a_step_takes_one_pass():
 @pytest.mark.parametrize(
     ("model", "base", "rates", "differs"),
     [
-        ("evolved_transformer", "evolved_transformer_tiny", "relu_dropout=0.4", False),
-        ("evolved_transformer", "evolved_transformer_tiny", "attention_dropout=0.3", True),
+        ("evolved_transformer", "evolved_transformer_tiny", f"relu_dropout=0.4,{ONE_LAYER}", False),
+        (
+            *("evolved_transformer", "evolved_transformer_tiny"),
+            *(f"attention_dropout=0.3,{ONE_LAYER}", True),
+        ),
         ("transformer", "transformer_tiny", "relu_dropout=0.4", True),
         ("transformer", "transformer_tiny", "symbol_dropout=0.2", True),
     ],
@@ -275,7 +279,8 @@ def test_any_division_of_a_batch_is_the_whole_batch(divided, eagerly):
 
 @pytest.mark.integration
 @pytest.mark.usefixtures("eagerly")
-@pytest.mark.parametrize("more", ["", f",{EQUAL_PARTS}"])
+# What parts of equal weight multiply is the whole loss, the penalty included: the scale above.
+@pytest.mark.parametrize("more", ["", *by_name(f",{EQUAL_PARTS}")])
 def test_masks_follow_the_part_not_the_device(more):
     """With dropout of everything; recomputed activations and chunks change nothing."""
     spared = f"{EVERYTHING}{more},loss_chunk_tokens=4,recompute_activations=true"
