@@ -43,6 +43,10 @@ _MOST_EPOCHS = 2**32
 # Bytes per read, TensorFlow's own default.
 _READ_BYTES = 2**18
 
+# No function below has conditions or loops of TensorFlow's own: looking for them takes longer than
+# all else that makes a dataset.
+_without_autograph = tf.autograph.experimental.do_not_convert
+
 
 class Mixing(NamedTuple):
     """How M streams of consecutive files are mixed.
@@ -63,6 +67,7 @@ class Mixing(NamedTuple):
     passes: int = 0
 
 
+@_without_autograph
 def train_dataset(
     paths: Sequence[str],
     scheme: BatchingScheme,
@@ -205,6 +210,7 @@ def _draws(mixing: Mixing, seed: int, first_block: tf.Tensor | int = 0) -> tf.da
     return tf.data.Dataset.counter(first_block).map(draw).unbatch()
 
 
+@_without_autograph
 def eval_dataset(
     paths: Sequence[str],
     scheme: BatchingScheme,
