@@ -22,7 +22,15 @@ SEARCHES = {
 }
 
 
+# Those of all models; how outputs are ranked, and when a search stops, is shown with the first one,
+# whose outputs begin with a given token.
+OF_ALL = ("greedy", "beam4_1_false")
+
 MADE = 40  # random models, made anew where a Python with transformers is
+ALL = [
+    *(pytest.param(path, id=path.name) for path in MODELS),
+    *(pytest.param(i, id=f"made_{i}", marks=pytest.mark.slow) for i in range(MADE)),
+]
 
 
 @pytest.fixture(scope="module")
@@ -40,13 +48,7 @@ def made(tmp_path_factory) -> list[pathlib.Path]:
     return models
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        *(pytest.param(path, id=path.name) for path in MODELS),
-        *(pytest.param(i, id=f"made_{i}", marks=pytest.mark.slow) for i in range(MADE)),
-    ],
-)
+@pytest.fixture(scope="module", params=ALL)
 def recorded(request, tmp_path_factory) -> Recorded:
     pytest.importorskip("safetensors")
     model = request.param
@@ -60,6 +62,18 @@ def test_logits(recorded):
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize(
+    ("recorded", "name"),
+    [
+        pytest.param(
+            *(*model.values, name),
+            id=f"{model.id}-{name}",
+            marks=model.marks if model is ALL[0] or name in OF_ALL else pytest.mark.slow,
+        )
+        for model in ALL
+        for name in SEARCHES
+    ],
+    indirect=["recorded"],
+)
 def test_outputs(recorded, name: str):
     assert recorded.outputs_differ(name, SEARCHES[name]) == [], recorded.folder
