@@ -161,21 +161,19 @@ def _logical_devices(request) -> None:
 
 @pytest.fixture(autouse=True)
 def _one_device_decodes(request, monkeypatch) -> None:
-    """Decodes on one device, as on a machine without GPUs, where a test does not ask for all.
+    """Decodes on one device, as on a machine without GPUs, where a test does not ask for two.
 
     Each device traces searches of its own.
     """
-    if "all_devices" in request.fixturenames:
-        return
     from t2t_lite.decoding import devices
 
-    of_gpus = devices.decoding_devices
-    monkeypatch.setattr(devices, "decoding_devices", lambda gpus: of_gpus(gpus)[:1])
+    of_gpus, count = devices.decoding_devices, 1 + ("two_devices" in request.fixturenames)
+    monkeypatch.setattr(devices, "decoding_devices", lambda gpus: of_gpus(gpus)[:count])
 
 
 @pytest.fixture
-def all_devices() -> None:
-    """Decodes on all logical devices of the CPU."""
+def two_devices() -> None:
+    """Decodes on two logical devices of the CPU."""
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -82,8 +82,8 @@ def train(tmp_path_factory):
                 "--hparams_set=transformer_tiny",
                 f"--hparams={HPARAMS}",
                 f"--output_dir={root / model}/run",
-                "--train_steps=150",
-                "--local_eval_frequency=150",
+                "--train_steps=100",
+                "--local_eval_frequency=100",
             )
             return root / model
 

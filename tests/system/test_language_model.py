@@ -99,11 +99,11 @@ def test_it_has_learned_to_continue_prompts(each):
     assert decoded(each, *flags, text=prompts[:1]) == found[:1]
 
 
-def test_an_ensemble_continues_prompts_on_any_number_of_devices(trained, all_devices):
+def test_an_ensemble_continues_prompts_on_one_device_and_on_two(trained, two_devices):
     prompts = [" ".join(line(start).split()[:size]) for start in range(10) for size in (2, 4)]
     flags = (f"--decode_from_file={trained}/in.txt", "--checkpoint_path=120,60")
     together = decoded(trained, *flags, text=prompts)
-    # Several batches are shared among the devices.
+    # One batch is of one device, several are shared.
     apart = decoded(trained, *flags, "--decode_hparams=batch_size=3", text=prompts)
     assert apart == together
     assert [f"{prompt} {rest}" for prompt, rest in zip(prompts, apart, strict=True)] == [

@@ -1,11 +1,17 @@
 """Models that learn must copy and reverse; with a fresh seed each run, through the commands."""
 
+import pathlib
 import random
+import sys
 import textwrap
+from collections.abc import Iterator
 
 import pytest
 
-from support.commands import run_command
+from support.commands import printed_by
+from support.registries import restored
+from t2t_lite import registry
+from t2t_lite.bin import t2t_decoder, t2t_trainer
 
 pytestmark = pytest.mark.integration
 
@@ -38,7 +44,7 @@ class ReverseShort(Short, algorithmic.AlgorithmicReverseDecimal40):
 '''
 
 HPARAMS = (
-    "batch_size=1024,hidden_size=64,batch_shuffle_size=8,max_length=16,"
+    "hidden_size=64,batch_shuffle_size=8,max_length=16,"
     "learning_rate_schedule=constant*linear_warmup*rsqrt_normalized_decay,"
     "learning_rate_constant=0.004,learning_rate_warmup_steps=100,"
 )
@@ -89,9 +95,22 @@ KINDS = {
         "dropout=0,tape_ratio=1,tape_extra=1",
     ),
 }
-# For the integration tests: right on every line after 400 updates. The others take up to three
-# minutes each.
+# For the integration tests: right on every line after 400 updates of a large batch, and on 299 of
+# 300 or all after 600 of a small one. The others take up to three minutes each.
 _QUICK = ("transformer", "copy")
+# By whether it is that: a batch, and updates.
+_SIZES = {True: (512, 600), False: (1024, 1500)}
+
+
+@pytest.fixture
+def usr_dir(tmp_path) -> Iterator[pathlib.Path]:
+    """The user's folder."""
+    folder = tmp_path / "short_problems"
+    folder.mkdir()
+    (folder / "__init__.py").write_text(textwrap.dedent(PROBLEMS), encoding="utf-8")
+    with restored(registry._problems):
+        yield folder
+    sys.modules.pop(folder.name, None)
 
 
 @pytest.mark.parametrize(
@@ -102,26 +121,24 @@ _QUICK = ("transformer", "copy")
         for problem in ("copy", "reverse")
     ],
 )
-def test_learns(kind, problem, tmp_path):
+def test_learns(kind, problem, usr_dir, tmp_path):
     model, hparams_set, hparams = KINDS[kind]
     solve = {"copy": list, "reverse": reversed}[problem]
+    batch_size, steps = _SIZES[(kind, problem) == _QUICK]
     seed = random.randrange(2**31)
     print(f"seed {seed}")
-    usr_dir = tmp_path / "short_problems"
-    usr_dir.mkdir()
-    (usr_dir / "__init__.py").write_text(textwrap.dedent(PROBLEMS), encoding="utf-8")
-    run_command(
-        "t2t-trainer",
+    printed_by(
+        t2t_trainer.main,
         "--generate_data",
         f"--t2t_usr_dir={usr_dir}",
         f"--problem={problem}_short",
         f"--model={model}",
         f"--hparams_set={hparams_set}",
-        f"--hparams={HPARAMS}{hparams}",
+        f"--hparams=batch_size={batch_size},{HPARAMS}{hparams}",
         f"--data_dir={tmp_path / 'data'}",
         f"--tmp_dir={tmp_path}",
         f"--output_dir={tmp_path / 'run'}",
-        f"--train_steps={600 if (kind, problem) == _QUICK else 1500}",
+        f"--train_steps={steps}",
         "--schedule=train",
         f"--random_seed={seed}",
     )
@@ -131,8 +148,8 @@ def test_learns(kind, problem, tmp_path):
     ]
     source, output = tmp_path / "source.txt", tmp_path / "output.txt"
     source.write_text("".join(" ".join(line) + "\n" for line in lines), encoding="utf-8")
-    run_command(
-        "t2t-decoder",
+    printed_by(
+        t2t_decoder.main,
         f"--t2t_usr_dir={usr_dir}",
         f"--output_dir={tmp_path / 'run'}",
         f"--decode_from_file={source}",

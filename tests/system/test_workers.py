@@ -230,7 +230,7 @@ def check_loss(start_workers, calm_runs, tmp_path):
 def test_a_killed_worker_ends_the_other(start_workers, tmp_path):
     """The slow tests below let them go on."""
     hosts = free_hosts(2)
-    chief, other = start_workers(tmp_path, hosts=hosts, steps=200)
+    chief, other = start_workers(tmp_path, "--schedule=train", hosts=hosts, steps=200)
     await_checkpoint(tmp_path, chief)
     other.kill()
     lost = f"has lost worker 1 at {hosts[1]}: its process was killed or has crashed"
