@@ -18,6 +18,7 @@ from t2t_lite.bin import t2t_decoder, t2t_eval, t2t_report, t2t_trainer
 
 pytestmark = pytest.mark.integration
 
+SHORT = "--decode_hparams=beam_size=1,extra_length=1"  # each step of a search takes long eagerly
 # Chooses by a metric in which lower is better, so that the direction shows.
 OWN = """
     import t2t_lite as t2t
@@ -74,7 +75,7 @@ def test_one_file_is_enough(finish, own, eagerly, few_shards, tmp_path):
         f"--output_dir={run}",
         "--train_steps=20",
         "--local_eval_frequency=2",
-        "--decode_hparams=beam_size=1,extra_length=5",
+        SHORT,
         "--eval_early_stopping_steps=2",
         "--eval_early_stopping_metric=length_gap",
         "--eval_early_stopping_metric_delta=1e6",
@@ -93,7 +94,7 @@ def test_one_file_is_enough(finish, own, eagerly, few_shards, tmp_path):
 
 
 def _evaluates(finish, run: pathlib.Path, names: list[str], found: dict) -> None:
-    flags = [f"--output_dir={run}", "--checkpoint_path=2,4", "--decode_hparams=beam_size=1"]
+    flags = [f"--output_dir={run}", "--checkpoint_path=2,4", SHORT]
     scored = json.loads(finish(t2t_eval, *flags, "--output_format=json"))["checkpoints"]
     for checkpoint in scored:
         assert checkpoint["values"].keys() >= {"loss", "chrf_signature", *names}
@@ -119,7 +120,7 @@ def _decodes(finish, run: pathlib.Path, folder: pathlib.Path) -> None:
     for name in ("in", "right"):
         (folder / name).write_text("1 and 7\n2 and 4\n")
     flags = [f"--output_dir={run}", f"--decode_from_file={folder / 'in'}"]
-    flags += [f"--decode_reference={folder / 'right'}", "--decode_hparams=beam_size=1"]
+    flags += [f"--decode_reference={folder / 'right'}", SHORT]
     printed = finish(t2t_decoder, *flags).splitlines()
     starts = [line.partition(" =")[0].partition(":")[0] for line in printed]
     assert starts == ["length gap (%)", "chrF", "chrF signature", "command"]
