@@ -12,6 +12,7 @@ import tensorflow as tf
 from t2t_lite import registry
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.transformer import TransformerHParams
+from t2t_lite.layers.base import without_initial_values
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.paper.published import TABLE_3, VOCABULARY, Variation
@@ -20,7 +21,8 @@ from t2t_lite.paper.table import Column, Table
 
 def abstract_model(hparams: BasicHParams, vocabulary: int, name: str = "transformer") -> Seq2Seq:
     """Builds a registered model whose variables have shapes but no values, for counting."""
-    with tf.Graph().as_default():  # a graph's variables have no values before a session runs
+    # A graph's variables have no values before a session runs.
+    with tf.Graph().as_default(), without_initial_values():
         return registry.model(name)(hparams, vocabulary, vocabulary)
 
 
