@@ -214,6 +214,16 @@ def _searches_are_shared(_logical_devices):
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _speeds_are_of_one_product(_logical_devices):
+    """Measures a device by one product, whenever a training begins: no test is about its speed."""
+    from t2t_lite.training import cost_tracker
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cost_tracker, "_MIN_SECONDS", 1e-9)
+        yield
+
+
 @pytest.fixture
 def own_searches():
     """Models and searches that no other test has, for one that changes them or counts traces."""
