@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from support.model_kinds import model_of, possible
+from support.model_kinds import LAYERS, kinds, model_of, possible
 from support.rounding import assert_close
 from support.terms import roundings_of
 from t2t_lite.layers.attention import SelfAttention
@@ -30,6 +30,7 @@ def steps_of(model, inputs, ids=IDS):
 
 
 @pytest.mark.bfloat16
+@pytest.mark.parametrize("kind", kinds(integration=LAYERS))
 def test_every_model_decodes_in_bfloat16(kind, features):
     """As a copy and as trained; for one sentence as for three. Matrices are stored in the type."""
     inputs = features["inputs"]

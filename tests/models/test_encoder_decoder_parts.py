@@ -55,25 +55,33 @@ from t2t_lite.models.transformer import Transformer
 assert keras.backend.backend() == sys.argv[1]
 inputs = np.array([[5, 9, 2, 12, 7, 3, 1], [8, 8, 1, 0, 0, 0, 0]], np.int32)
 small = {"hidden_size": 8, "num_hidden_layers": 1}
-for model in (
+models = (
     Transformer("transformer_base", 13, 13, filter_size=12, num_heads=2, **small),
     LSTMSeq2SeqAttention("lstm_attention", 13, 13, **small),
-):
-    ids = keras.Input((None,), dtype="int32")
-    mean = keras.layers.GlobalAveragePooling1D()(model.encoder(ids))
-    classifier = keras.Model(ids, keras.layers.Dense(2, activation="softmax")(mean))
-    before = keras.ops.convert_to_numpy(model.inputs_embedding.matrix)
-    # A step is run once, for which TensorFlow need not call its compiler; JAX must.
-    compiled = keras.backend.backend() == "jax"
-    classifier.compile("adam", "sparse_categorical_crossentropy", jit_compile=compiled)
-    classifier.fit(inputs, np.array([0, 1]), verbose=0)
-    assert np.abs(keras.ops.convert_to_numpy(model.inputs_embedding.matrix) - before).max() > 0
-    classifier.save(sys.argv[2])
-    loaded = keras.saving.load_model(sys.argv[2])
-    wanted, found = (keras.ops.convert_to_numpy(m(inputs)) for m in (classifier, loaded))
-    np.testing.assert_array_equal(found, wanted)
-    alone = keras.ops.convert_to_numpy(loaded(inputs[1:, :3]))  # without its padding
-    assert_close(alone, wanted[1:], terms_of(model, inputs.shape[1]))
+)
+ids = keras.Input((None,), dtype="int32")
+pooled = keras.layers.GlobalAveragePooling1D
+# Two classes of each encoder.
+both = keras.layers.Concatenate()(
+    [keras.layers.Dense(2)(pooled()(model.encoder(ids))) for model in models]
+)
+classifier = keras.Model(ids, both)
+before = [keras.ops.convert_to_numpy(model.inputs_embedding.matrix) for model in models]
+# A step is run once, for which TensorFlow need not call its compiler; JAX must.
+compiled = keras.backend.backend() == "jax"
+loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+classifier.compile("adam", loss, jit_compile=compiled)
+classifier.fit(inputs, np.array([0, 3]), verbose=0)
+for model, matrix in zip(models, before, strict=True):
+    assert np.abs(keras.ops.convert_to_numpy(model.inputs_embedding.matrix) - matrix).max() > 0
+classifier.save(sys.argv[2])
+loaded = keras.saving.load_model(sys.argv[2])
+wanted, found = (keras.ops.convert_to_numpy(m(inputs)) for m in (classifier, loaded))
+np.testing.assert_array_equal(found, wanted)
+alone = keras.ops.convert_to_numpy(loaded(inputs[1:, :3]))  # without its padding
+for model, columns in zip(models, ([0, 1], [2, 3]), strict=True):
+    terms = terms_of(model, inputs.shape[1])
+    assert_close(alone[:, columns], wanted[1:, columns], terms)
     print(type(model).__name__)
 """
 

@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
+from support.marks import by_name
 from support.model_kinds import with_noise
 from support.rounding import assert_close
 from support.terms import roundings_of, terms_of
@@ -34,6 +35,8 @@ def make_model(cls, **changes):
 
 
 KINDS = [(Transformer, MODE), (AttentionLM, MODE), (AttentionLM, FULL), (EvolvedTransformer, MODE)]
+# With the sizes of the beam: both are searches of the same steps.
+SEARCHED = list(zip(KINDS, (3, 1, 3, 1), strict=True))
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -98,7 +101,11 @@ def test_the_decoder_reads_the_source(model):
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("beam_size", [1, 3])
+@pytest.mark.parametrize(
+    ("model", "beam_size"),
+    [*SEARCHED, *by_name(*((kind, 4 - size) for kind, size in SEARCHED))],
+    indirect=["model"],
+)
 def test_scores_of_a_search_are_those_of_its_outputs(model, beam_size: int):
     search = greedy_search(model) if beam_size == 1 else BeamSearch(model, beam_size)
     found = search(INPUTS, [4, 6, 5])

@@ -17,6 +17,8 @@ from keras import ops
 from support.marks import FLOAT16
 from support.model_kinds import (
     KINDS,
+    LAYERS,
+    ONE_LAYER,
     TRACED,
     assert_beams_are_the_whole,
     assert_reads_earlier_targets_alone,
@@ -49,6 +51,8 @@ EMBEDDING = (
     "conv_s2s",
     "gnmt_v2",
 )
+# For what no option of a layer changes.
+OF_LAYERS = kinds(integration=LAYERS)
 # Positions of the longer side in the fixture `features`.
 LENGTH = 7
 
@@ -216,9 +220,10 @@ def test_neither_padding_nor_the_batch_changes_anything(model, features):
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("kind", TRACED)
-def test_compiled_by_xla_computes_the_same(model, features):
+@pytest.mark.parametrize("kind", LAYERS)
+def test_compiled_by_xla_computes_the_same(kind, features):
     """And traced for a batch of any size."""
+    model = make_model(kind, **ONE_LAYER.get(kind, {}))
     signature = dict.fromkeys(features, tf.TensorSpec([None, None], tf.int32))
     compiled = tf.function(
         lambda batch: model(batch),
@@ -302,6 +307,7 @@ def test_keras_fit_learns(dropouts, features, kind):
 
 
 @pytest.mark.integration
+@pytest.mark.parametrize("kind", OF_LAYERS)
 def test_dropout_is_for_training_alone_and_repeats_with_the_seeds(model, features):
     def logits(seeds=None, training=True):
         if seeds is not None:
@@ -316,6 +322,7 @@ def test_dropout_is_for_training_alone_and_repeats_with_the_seeds(model, feature
     np.testing.assert_array_equal(first, logits((1, 0)))
 
 
+@pytest.mark.parametrize("kind", OF_LAYERS)
 def test_without_dropout_training_is_evaluation(kind, dropouts, features):
     model = make_model(kind, **dict.fromkeys(dropouts, 0.0))
     np.testing.assert_array_equal(
@@ -324,6 +331,7 @@ def test_without_dropout_training_is_evaluation(kind, dropouts, features):
 
 
 @pytest.mark.integration
+@pytest.mark.parametrize("kind", OF_LAYERS)
 def test_every_dropout_hparam_acts(kind, dropouts, model, features):
     assert dropouts
     still = logits_of(model, features)  # of the same weights
@@ -440,6 +448,7 @@ def test_the_encoder_is_a_model_that_shares_layers(model, features, tmp_path):
 # ---- files and other backends
 
 
+@pytest.mark.parametrize("kind", OF_LAYERS)
 def test_a_saved_model_is_the_model(model, features, tmp_path):
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")

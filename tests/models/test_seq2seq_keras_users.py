@@ -9,7 +9,8 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from support.model_kinds import QUICK, kinds, make_model, make_untrained, possible
+from support.marks import by_name
+from support.model_kinds import LAYERS, QUICK, kinds, make_model, make_untrained, possible
 from support.rounding import assert_close, relative_bound
 from support.terms import terms_of
 from t2t_lite.errors import UsageError
@@ -19,6 +20,9 @@ from t2t_lite.models.transformer import Transformer
 
 # For what takes seconds: CI takes attention and recurrence.
 FEW = kinds((), QUICK)
+OF_LAYERS = kinds(integration=LAYERS)
+# For what Keras does around a model: that it trains recurrence is in test_seq2seq_contract.py.
+FITTED = ("post_norm", *by_name("luong"))
 LENGTH = 7
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures"
 
@@ -28,6 +32,7 @@ def numpy_of(tensor):
 
 
 @pytest.mark.integration
+@pytest.mark.parametrize("kind", OF_LAYERS)
 def test_ids_of_any_dtype(model, features):
     """Keras makes floats of them in many places."""
 
@@ -58,7 +63,7 @@ def test_a_call_without_a_dict_says_what_is_expected(model, features):
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("kind", QUICK)
+@pytest.mark.parametrize("kind", FITTED)
 def test_fit_and_evaluate_on_two_replicas(dropouts, features, kind):
     """As on one, with padding left out by weights; `ignore_class` gives other losses on two."""
     # Not by collectives: TensorFlow mixes up those of several models in one process.
@@ -86,6 +91,7 @@ def test_fit_and_evaluate_on_two_replicas(dropouts, features, kind):
 
 
 @pytest.mark.integration
+@pytest.mark.parametrize("kind", OF_LAYERS)
 def test_the_shape_of_the_output_is_known(kind, model, features):
     """Those of the logits and of the encoder's output that test_seq2seq_contract.py sees."""
     shapes = {name: ids.shape for name, ids in features.items()}
@@ -181,7 +187,7 @@ def test_a_pickled_model_is_the_model(model, features):
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("kind", QUICK)
+@pytest.mark.parametrize("kind", FITTED)  # test_seq2seq_search.py exports searches of all
 def test_an_export_without_a_signature(model, features, tmp_path):
     """For batches and lengths of any size, though the model was never called with them."""
     model.export(tmp_path / "model", verbose=False)
@@ -223,7 +229,7 @@ class Tagger(keras.Model):
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("kind", QUICK)
+@pytest.mark.parametrize("kind", FITTED)
 def test_a_subclass_learns_by_fit(dropouts, features, tmp_path, kind):
     """In steps of several batches, with gradients of several batches, and with callbacks."""
     ids = np.concatenate([features["inputs"]] * 4)

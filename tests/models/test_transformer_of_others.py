@@ -13,6 +13,7 @@ from support.rounding import assert_close
 from support.terms import terms_of
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.transformer import TransformerHParams
+from t2t_lite.layers.base import without_initial_values
 from t2t_lite.layers.feed_forward import FeedForward
 from t2t_lite.layers.position import Position
 from t2t_lite.models.output_projection import EXCLUDED
@@ -46,7 +47,8 @@ FEATURES = {"inputs": INPUTS, "targets": TARGETS}
 
 
 def make_model(**changes):
-    model = Transformer("transformer_tiny", V, V, **{**SIZES, **changes})
+    with without_initial_values():
+        model = Transformer("transformer_tiny", V, V, **{**SIZES, **changes})
     for number, variable in enumerate(model.trainable_variables):
         noise = np.random.RandomState(number).normal(size=variable.shape)
         variable.assign(noise / variable.shape[0] ** 0.5 + (variable.name == "gamma"))
@@ -99,15 +101,20 @@ def test_steps_of_a_search_are_the_whole(changes):
     assert_steps_are_the_whole(make_model(**fields), FEATURES)
 
 
+@pytest.fixture(scope="module")
+def logits_of_everything():
+    return logits_of(make_model(**EVERYTHING))
+
+
 @pytest.mark.integration
 @pytest.mark.parametrize(
     "name", sorted({*EVERYTHING} - {"suppressed_ids", "layer_postprocess_sequence"})
 )
-def test_every_field_changes_the_logits(name):
+def test_every_field_changes_the_logits(name, logits_of_everything):
     others = {**EVERYTHING, name: TransformerHParams().to_dict()[name]}
     if name == "layer_preprocess_sequence":
         others[name] = "n"
-    assert not np.allclose(logits_of(make_model(**others)), logits_of(make_model(**EVERYTHING)))
+    assert not np.allclose(logits_of(make_model(**others)), logits_of_everything)
 
 
 def test_the_start_is_the_embedding_of_its_id():
@@ -157,8 +164,9 @@ def usual(free):
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("beams", [1, 3])
-@pytest.mark.parametrize("ensemble", [False, True])
+@pytest.mark.parametrize(  # the test below has the ids of each search, and of the wrapped models
+    ("beams", "ensemble"), [(1, False), (3, True)]
+)
 def test_suppressed_ids_never_come_and_other_probabilities_stay(free, usual, beams, ensemble):
     model = make_model(suppressed_ids="+".join(map(str, usual)))
     searched = Ensemble([free, model]) if ensemble else model
