@@ -149,6 +149,20 @@ def test_without_evaluations_of_its_own_a_trainer_asks_after_an_evaluators(confi
 
 
 @pytest.mark.usefixtures("eagerly")
+def test_a_finished_run_without_its_last_evaluation_makes_up_for_it(
+    trained, data_dir, tmp_path, config, monkeypatch
+):
+    folder = shutil.copytree(trained, tmp_path / "run")
+    lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    assert kinds_and_steps(folder)[:4] == [("train", 2), ("eval", 2), ("train", 4), ("eval", 4)]
+    (folder / "metrics.jsonl").write_text("".join(lines[:3]), encoding="utf-8")
+    evaluate = Mock()
+    monkeypatch.setattr(trainer.Evaluator, "__call__", evaluate)
+    trainer.run(config(data_dir, folder))
+    assert [call.args[0] for call in evaluate.call_args_list] == [4]
+
+
+@pytest.mark.usefixtures("eagerly")
 def test_a_run_ends_when_its_minutes_are_over(data_dir, tmp_path, config, monkeypatch):
     """With a checkpoint, and an evaluation of it."""
     clock = SimpleNamespace(monotonic=iter([0.0, 30.0, 59.9, 60.0]).__next__)
