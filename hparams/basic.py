@@ -129,7 +129,7 @@ class BasicHParams(HParams):
     markup_augmentation: float = setting(
         0.0,
         "Share of the pairs with placeholders on both sides, which the model learns to carry: for "
-        "decoding with markup. Words aligned by t2t-datagen --alignments, or equal, give way.",
+        "decoding text with tags. Words aligned by t2t-datagen --alignments, or equal, give way.",
         minimum=0,
         maximum=1,
     )

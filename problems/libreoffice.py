@@ -1,4 +1,4 @@
-"""LibreOffice's help: documentation with inline markup, English and seven other languages.
+"""LibreOffice's help: documentation with inline tags, English and seven other languages.
 
 The packages are Debian's, of one version, in `--tmp_dir`; for English and German:
 

@@ -1,4 +1,4 @@
-"""Pairs for training that show what decoding may add to a source: target terms, placeholders.
+"""Pairs for training that show what decoding may add to a source: target words, placeholders.
 
 Both choose among the words that the alignment of the pair (`text.sample.ALIGNMENT`) allows.
 """

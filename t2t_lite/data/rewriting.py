@@ -1,4 +1,4 @@
-"""Rewriting of training examples: other segmentations in each epoch, noise, terms, placeholders.
+"""Rewriting of training examples: other segmentations in each epoch, noise, suggestions, marks.
 
 What an example becomes is a function of (seed, epoch, number of the example) alone, so that batches
 depend neither on the number of devices nor on where training was interrupted.

@@ -1,4 +1,4 @@
-"""The Transformer in CTranslate2's terms.
+"""The Transformer as CTranslate2 knows it.
 
 The logits are those of our model: CTranslate2 has the paper's layers, and the specification records
 where T2T's conventions differ (positions count from 0, decoding starts from a zero vector).

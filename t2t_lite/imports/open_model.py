@@ -106,7 +106,7 @@ class Side(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class OpenModel:
-    """A Transformer of another toolkit, in our terms.
+    """A Transformer of another toolkit, described as ours are.
 
     Attributes:
         path: the file or folder, for messages.

@@ -10,7 +10,7 @@ from t2t_lite.layers.base import Layer, seeds_or_new
 from t2t_lite.layers.convolution import Convolution, glu
 from t2t_lite.layers.dropout import Dropout
 
-# The sum of two terms of equal variance keeps that variance (section 3.4).
+# The sum of two numbers of equal variance keeps that variance (section 3.4).
 HALVED = 0.5**0.5
 
 

@@ -62,9 +62,9 @@ class MemoryModel:
             shapes: (B, L) of the measured steps.
             peaks: bytes of each measured step.
         """
-        terms = np.array([[1, b * n, b * n * n] for b, n in shapes], np.float64)
-        scale = terms.max(axis=0)
-        fixed, cell, pair = np.linalg.lstsq(terms / scale, np.array(peaks, np.float64))[0] / scale
+        powers = np.array([[1, b * n, b * n * n] for b, n in shapes], np.float64)
+        scale = powers.max(axis=0)
+        fixed, cell, pair = np.linalg.lstsq(powers / scale, np.array(peaks, np.float64))[0] / scale
         return cls(float(base), float(fixed), max(float(cell), 0.0), max(float(pair), 0.0))
 
     def __call__(self, sentences: int, length: int) -> float:

@@ -90,7 +90,7 @@ def make_term_search(
     kinds: np.ndarray,
     beam_size: int,
 ) -> TermSearch:
-    """Returns the search for outputs that meet the terms of their sources.
+    """Returns the search for outputs that have what their sources ask for.
 
     Args:
         model: as in `make_search`.
@@ -103,7 +103,7 @@ def make_term_search(
     h = hparams
     own = _own_parts(h, encoders, parts)
     penalty = _own(own, Penalty) or Penalty.from_hparams(h, encoders, "")
-    _, *others = ends_of(model)  # an output without its terms must not end, whatever ends it
+    _, *others = ends_of(model)  # an output that lacks a word must not end, whatever ends it
     return TermSearch(
         model,
         kinds,

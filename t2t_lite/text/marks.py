@@ -1,4 +1,4 @@
-"""Characters that mark suggested terms and placeholders, which are not part of a text.
+"""Characters that mark suggested words and placeholders, which are not part of a text.
 
 They are ASCII control characters other than white space, which texts do not contain. Every
 vocabulary of subwords or bytes spells them: SentencePiece and bytes with one id each.

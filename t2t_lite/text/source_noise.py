@@ -89,7 +89,7 @@ class SourceNoise:
         return np.array([i for row in rows for i in row], np.int64), np.cumsum([0, *lengths])
 
     def line(self, text: str, numbers: Sequence[float]) -> str:
-        """Changes a line; one that would become empty stays, and so do suggested terms.
+        """Changes a line; one that would become empty stays, and so do suggestions.
 
         Args:
             text: the line.

@@ -40,7 +40,7 @@ _UNREAD = {
     "tar -xf": re.compile(rb"(?s).{257}ustar"),
 }
 
-# Bytes of the longest piece of `raw_pieces`. Parsers rescan unfinished markup at each piece.
+# Bytes of the longest piece of `raw_pieces`. Parsers rescan an unfinished tag at each piece.
 _PIECE = 2**16
 
 # What the readers of compressed files and archives raise if bytes are missing or wrong; `OSError`

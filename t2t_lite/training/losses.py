@@ -186,7 +186,7 @@ def sum_over_chunks(
     hidden: tf.Tensor,
     targets: tf.Tensor,
     chunk_tokens: int | tf.Tensor,
-    terms: int = 1,
+    count: int = 1,
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Sums losses in a loop over chunks of tokens.
 
@@ -194,15 +194,15 @@ def sum_over_chunks(
     training step, are freed before the next chunk, and the backward pass needs none.
 
     Args:
-        chunk_losses: maps `hidden` [P, C, D] and `targets` [C] of a chunk to its losses [terms].
+        chunk_losses: maps `hidden` [P, C, D] and `targets` [C] of a chunk to its losses [count].
         weights: the variables that `chunk_losses` reads.
         hidden: [P, N, D], of P passes over the same tokens.
         targets: [N], ids of the correct subwords; 0 is padding.
         chunk_tokens: C, at most.
-        terms: number of the losses.
+        count: number of the losses.
 
     Returns:
-        The sum of all losses, a scalar; and of each [terms], for reports, without gradients.
+        The sum of all losses, a scalar; and of each [count], for reports, without gradients.
     """
     hidden, targets = _chunks(hidden, targets, chunk_tokens)
 
@@ -230,7 +230,7 @@ def sum_over_chunks(
         _, losses, by_hidden, *by_weights = tf.while_loop(
             lambda i, *_: i < chunks,
             body,
-            (tf.constant(0), tf.zeros([terms]), by_hidden, *zeros),
+            (tf.constant(0), tf.zeros([count]), by_hidden, *zeros),
             parallel_iterations=1,  # or the logits of several chunks would exist at a time
         )
         gradients = (by_hidden.stack(), *by_weights)

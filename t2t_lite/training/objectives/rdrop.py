@@ -133,7 +133,7 @@ def summed_rdrop_loss(
 
     pairs = (chunk_tokens or tf.shape(targets)[0]) + 1
     loss, losses = sum_over_chunks(
-        chunk_losses, projection.variables, hidden, targets, tf.maximum(pairs // 2, 1), terms=2
+        chunk_losses, projection.variables, hidden, targets, tf.maximum(pairs // 2, 1), count=2
     )
     return loss, losses[1]
 
