@@ -25,8 +25,9 @@ from terms import parser_of, rows
 from t2t_lite.data.problem import Output
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.decoder import Decoder
-from t2t_lite.decoding.hypotheses import best_output, with_markup
+from t2t_lite.decoding.hypotheses import best_output
 from t2t_lite.decoding.loading import find_models, load_decoder
+from t2t_lite.decoding.request import TextOptions
 from t2t_lite.metrics.by_name import score_outputs
 
 _TAG = re.compile(r"<[^<>]*>")
@@ -100,17 +101,21 @@ def opened(run: object) -> Decoder:
 
 def translated(decoder: Decoder, lines: Sequence[str], markup: str = "") -> list[str]:
     """Returns the best output for each line."""
-    found = decoder.decode(decoder.text.encode(lines, markup=markup))
+    found = decoder.decode(decoder.text.encode(lines, TextOptions(markup=markup)))
     return [best_output(hypotheses).text for hypotheses in found]
 
 
 def placed(decoder: Decoder, sources: Sequence[str], texts: Sequence[str]) -> list[str]:
     """Returns translations with the tags of their sources, by the attention of the model."""
-    encoded = decoder.text.encode(sources, markup="html")
+    encoded = decoder.text.encode(sources, TextOptions(markup="html"))
     ids = decoder.text.encode_targets(texts, "target")
     scored = decoder.variant(return_beams=False, with_details=True).score(encoded, ids)
     return [
-        best_output(with_markup(source, [h._replace(output=Output(text)) for h in hypotheses])).text
+        best_output(
+            decoder.text.stages_of(source).after(
+                source, [h._replace(output=Output(text)) for h in hypotheses]
+            )
+        ).text
         for source, hypotheses, text in zip(encoded, scored, texts, strict=True)
     ]
 

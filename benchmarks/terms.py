@@ -26,6 +26,7 @@ from t2t_lite.data.problem import Output
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.hypotheses import best_output
 from t2t_lite.decoding.loading import find_models, load_decoder
+from t2t_lite.decoding.request import NOTHING, TextOptions
 from t2t_lite.metrics.by_name import score_outputs
 from t2t_lite.terms.term_list import TermList, uses
 
@@ -98,6 +99,7 @@ def main() -> None:
     parser.add_argument("--decode_hparams", default="", help="changes to the search")
     args = parser.parse_args()
     terms = terms_of([*rows(args.libreoffice / "train.tsv.gz", args.language)])
+    asked = TextOptions(terms=terms.forms)
     pairs = [
         (plain_text(source), plain_text(target))
         for split in args.splits.split(",")
@@ -112,7 +114,7 @@ def main() -> None:
     outputs: dict[str, list[Output]] = {}
     for round_ in range(args.rounds + 1):
         for name in seconds:
-            sources = decoder.text.encode(lines, terms=terms if name == "with terms" else None)
+            sources = decoder.text.encode(lines, asked if name == "with terms" else NOTHING)
             start = time.perf_counter()
             found = decoder.decode(sources)
             if round_:  # the first one compiles

@@ -7,6 +7,7 @@ from t2t_lite.bin.command import Command, config_flags, from_flags
 from t2t_lite.bin.console import quiet_import
 from t2t_lite.data.problem import split_to_decode
 from t2t_lite.decoding.config import STANDARD_INPUT, TEXT, DecoderConfig
+from t2t_lite.decoding.request import OF_TRANSLATION
 from t2t_lite.decoding.shards import own_files
 from t2t_lite.documents.kinds import PO_ENDINGS, ending, is_document
 from t2t_lite.errors import UsageError
@@ -92,7 +93,7 @@ def _check_files(args: types.SimpleNamespace) -> None:
                     f"--{name} cannot be used with --decode_from_file=-, which writes to standard "
                     "output; name a file"
                 )
-    for name in ("markup", "terms", "forbid", "pivot"):
+    for name in OF_TRANSLATION:
         translates_lines = args.decode_from_file or args.decode_interactive
         if getattr(args, name) and (args.score_file or not translates_lines):
             raise UsageError(f"--{name} needs --decode_from_file or --decode_interactive")

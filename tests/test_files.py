@@ -235,8 +235,7 @@ def run(tmp_path, monkeypatch) -> run_folder.RunFolder:
         hparams=DecodeHParams(),
         problem=problem,
         engine=engine,
-        check_markup=lambda kind: None,
-        check_terms=lambda terms: None,
+        text=types.SimpleNamespace(stages=lambda options: None),
     )
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

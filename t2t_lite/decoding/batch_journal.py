@@ -19,8 +19,7 @@ import numpy as np
 
 from t2t_lite import files, kept_work
 from t2t_lite.data.problem import Output
-from t2t_lite.decoding.hypotheses import Details, Hypothesis
-from t2t_lite.decoding.long_lines import HypothesesByIndex
+from t2t_lite.decoding.hypotheses import Details, HypothesesByIndex, Hypothesis
 from t2t_lite.errors import UserError
 from t2t_lite.lock import locked
 
@@ -213,7 +212,7 @@ def _checksum(text: bytes) -> str:
 
 
 def _fields(hypothesis: Hypothesis) -> list[Any]:
-    output, ids, score, details = hypothesis[:4]  # terms belong to whole lines
+    output, ids, score, details = hypothesis[:4]  # fields belong to whole lines
     if details is None:
         return [output, ids, score, None]
     attention = None if details.attention is None else details.attention.tolist()

@@ -3,12 +3,11 @@
 import dataclasses
 
 from t2t_lite.data.problem import SPLITS
+from t2t_lite.decoding.request import with_text_flags
 from t2t_lite.errors import UsageError
-from t2t_lite.markup import kinds
 from t2t_lite.runs.config import CHECKPOINT_HELP, OUTPUT_HELP
 from t2t_lite.search.decode_hparams import DecodeHParams, HasDefaults
 from t2t_lite.settings import Config, setting
-from t2t_lite.terms.term_list import FORBID_HELP, TERMS_HELP
 from t2t_lite.text.languages import Languages
 
 TENSORFLOW, CTRANSLATE2 = ENGINES = ("tensorflow", "ctranslate2")
@@ -45,7 +44,7 @@ METRICS_HELP = (
     "Metrics that score the outputs, separated by commas: bleu, bleu_zh, chrf, chrf_plus_plus, "
     "edit_distance, word_error_rate, sari, "
     "ter, rouge_1, rouge_2, rouge_l, exact_match, token_accuracy, numbers_exact, bracketing_f1, "
-    "terms_met:FILE (the share of the terms of that file that outputs meet), wrong_language "
+    "terms_met:FILE (the share of the words that the file asks for), wrong_language "
     "(the share of outputs that are clearly in another language), aer (of alignments), "
     "one of your own (--t2t_usr_dir), or command:PROGRAM, which gets three files as arguments "
     "(sources, outputs, references) and prints one number per line, or one for all. Quote commas "
@@ -64,9 +63,13 @@ def check_worker(shards: int, worker_id: int) -> None:
         )
 
 
+@with_text_flags
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DecoderConfig(Config):
-    """One run of `jobs.run`; empty text means "not given"."""
+    """One run of `jobs.run`; empty text means "not given".
+
+    `with_text_flags` adds what may be asked of texts (request.py), to the input.
+    """
 
     output_dir: str = setting("", OUTPUT_HELP, path=True, group="The trained model")
     # Names of checkpoints (runs/checkpoint_names.py): as a tuple, or with "," between them.
@@ -131,16 +134,6 @@ class DecoderConfig(Config):
         "to parse, texts to classify and the examples of a split are always truncated.",
         choices=("split", "truncate"),
     )
-    source_language: str = setting("", f"The inputs' language, if a model knows several; {_SHORT}")
-    target_language: str = setting("", f"The outputs' language, likewise; {_SHORT}")
-    pivot: str = setting(
-        "",
-        "Language by way of which to translate, such as en: the model translates into it, and from "
-        "it into the target's. For pairs of languages that the model has not learned together.",
-    )
-    markup: str = setting("", kinds.HELP, choices=kinds.CHOICES)
-    terms: str = setting("", TERMS_HELP, reads=True)
-    forbid: str = setting("", FORBID_HELP, reads=True)
     decode_to_file: str = setting(
         "",
         "File for the outputs, in the order of the inputs (default: named after the input).",

@@ -130,7 +130,7 @@ def read_examples(
     for number, (ids, target_ids) in enumerate(eval_examples(paths, reader), first):
         start = decoder.text.start_of(target_ids)
         source = Source(decoder.text.source_text(ids), ids, number, start=start)
-        source = decoder.text.truncated(source, name)
+        source = decoder.cutter.truncated(source, name)
         sources.append(source)
         text = decoder.text.reference_text(target_ids)
         references.append(problem.postprocess(source.text, text).text)

@@ -1,5 +1,6 @@
 """The decoder: text in, hypotheses out, batch by batch; what they are computed with, its engine."""
 
+import functools
 import itertools
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,17 +12,22 @@ from t2t_lite.data.problem import Problem
 from t2t_lite.decoding import pivot
 from t2t_lite.decoding.config import CTRANSLATE2, FLOAT32, TENSORFLOW
 from t2t_lite.decoding.divergence import NoOutputError, NotANumberError, NothingPermittedError
+from t2t_lite.decoding.encoding import StagedCodec
 from t2t_lite.decoding.engine import Engine, Target, Worker
 from t2t_lite.decoding.engines import open_ctranslate2, open_tensorflow
-from t2t_lite.decoding.hypotheses import Details, Hypothesis, Source, with_markup, with_terms
-from t2t_lite.decoding.long_lines import NO_BATCHES, BatchResult, HypothesesByIndex, PieceJoiner
-from t2t_lite.decoding.text_codec import TextCodec
+from t2t_lite.decoding.hypotheses import (
+    NO_BATCHES,
+    BatchResult,
+    Details,
+    HypothesesByIndex,
+    Hypothesis,
+    Source,
+)
+from t2t_lite.decoding.long_lines import Cutter, PieceJoiner
+from t2t_lite.decoding.request import NOTHING
 from t2t_lite.decoding.trained_model import TrainedModel
 from t2t_lite.errors import UsageError
-from t2t_lite.markup.kinds import check_kind
-from t2t_lite.search.decode_hparams import SOFT_TERMS, DecodeHParams
-from t2t_lite.terms.term_list import TermList
-from t2t_lite.text.marks import PLACEHOLDERS
+from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text.text_encoder import EOS_ID
 
 if TYPE_CHECKING:
@@ -53,13 +59,14 @@ class Decoder:
         with_details: whether hypotheses include their `details`, which takes another pass.
 
     Raises:
-        UsageError: the hparams ask to replace unknown tokens, which the vocabulary does not have.
+        UsageError: a stage cannot do what the hparams ask.
 
     Attributes:
         engine: as above.
         problem: as above.
         hparams: the search settings.
         text: encodes sources and targets.
+        cutter: cuts sources into pieces.
     """
 
     def __init__(
@@ -74,24 +81,9 @@ class Decoder:
         self.hparams = engine.hparams
         self._long_input = long_input
         self._with_details = with_details
-        self.text = TextCodec(
-            problem,
-            engine.encoders,
-            engine.max_input_size,
-            long_input,
-            suggests_terms=self.hparams.term_mode == SOFT_TERMS,
-            marks=PLACEHOLDERS if engine.is_trained_with("markup_augmentation") else "",
-        )
-        if self.hparams.replace_unk and self.text.unknown_id is None:
-            raise UsageError(
-                "decode hparam replace_unk=true: the target vocabulary has no token for unknown "
-                "words; leave it out, or train with VocabType.TOKEN and an oov_token"
-            )
-        if self.hparams.replace_unk and not engine.has_source_attention:
-            raise UsageError(
-                "decode hparam replace_unk=true: there is no attention to a source, which chooses "
-                "the words to copy; leave it out"
-            )
+        self.text = StagedCodec(problem, engine)
+        self.text.stages(NOTHING)
+        self.cutter = Cutter(self.text, long_input)
 
     @classmethod
     def from_run(
@@ -136,67 +128,6 @@ class Decoder:
         engine = self.engine.returning_beams(return_beams)
         return Decoder(engine, self.problem, self._long_input, with_details)
 
-    def check_markup(self, markup: str) -> None:
-        """Checks that outputs can have the markup of their sources.
-
-        Args:
-            markup: its kind, one of `markup.kinds.KINDS`; "": there is none.
-
-        Raises:
-            UsageError: there is no such kind, the problem is not one of translating text line by
-                line, or the model has no attention to a source, which says where tags go.
-        """
-        check_kind(markup)
-        if not markup:
-            return
-        if not (self.problem.has_inputs and self.problem.can_split_sources):
-            raise UsageError(
-                f"markup={markup}: {self.problem.name} is no problem of translation, in which the "
-                "words of an output are those of its source; leave markup out"
-            )
-        if not self.engine.has_source_attention:
-            raise UsageError(
-                f"markup={markup}: the model has no attention to a source, which says where tags "
-                "go; leave markup out"
-            )
-
-    def check_terms(self, terms: TermList | None) -> None:
-        """Checks that outputs can be made to meet terms; without any, all is well.
-
-        Raises:
-            UsageError: the problem is not one of translating text, the engine or the search has no
-                counterpart, or the model has not learned to read suggestions.
-        """
-        if not terms:
-            return
-        is_soft = self.hparams.term_mode == SOFT_TERMS
-        refused = {
-            f"problem {self.problem.name} translates no text line by line": not (
-                self.problem.has_inputs and self.problem.can_split_sources
-            ),
-            "decode hparam term_mode=soft: the model was not trained with hparam "
-            "term_augmentation; leave term_mode out, or train such a model": (
-                is_soft and not self.engine.is_trained_with("term_augmentation")
-            ),
-            "a short list may lack their words; leave it out": bool(self.hparams.shortlist),
-        }
-        if terms.forbidden or not is_soft:
-            refused |= self._refused_of_searches()
-        for reason, applies in refused.items():
-            if applies:
-                raise UsageError(f"terms and forbidden words: {reason}")
-
-    def _refused_of_searches(self) -> dict[str, bool]:
-        """Returns why no search minds terms, and whether this is so."""
-        suggest = "; or suggest terms, without forbidden words: decode hparam term_mode=soft"
-        return {
-            f"--engine={CTRANSLATE2} has no search for them; use --engine={TENSORFLOW}{suggest}": (
-                self.engine.kind != TENSORFLOW
-            ),
-            "sampling draws outputs, and does not search for them; leave out "
-            f"sampling_method=random{suggest}": self.hparams.sampling_method == "random",
-        }
-
     def decode(
         self,
         sources: Sequence[Source],
@@ -208,8 +139,9 @@ class Decoder:
         A source of several lines is decoded line by line, and a line with too many ids is split
         (see `long_lines.split`), if the problem permits it; else it is cut, with a warning. The
         outputs of its pieces are joined, best with best, and their scores added; a prefix applies
-        to the first piece. The markup of a source is put into its outputs, which are the shown ones
-        alone: the best, or with return_beams all.
+        to the first piece. The stages of a source then change its outputs. Where users see other
+        words than the model writes, these are the shown ones alone: the best, or with return_beams
+        all.
 
         Args:
             sources: those without ids get no output, except in a language model.
@@ -270,31 +202,44 @@ class Decoder:
             name: as in `decode`.
             known: the batches to skip, by number, with their `BatchResult.pieces`.
         """
-        if any(source.then for source in sources):
-            plain = Decoder(self.engine, self.problem, self._long_input)
-            yield from pivot.decode_batches(
-                sources,
-                known,
-                lambda some, done: plain.decode_batches(some, name, done),
-                lambda some, done: self.decode_batches(some, name, done),
-                lambda source, text: self.text.encode_again(source, text, name),
-            )
-            return
-        texts = [self.text.pieces(source, name) for source in sources]
+        if not any(map(pivot.has_two_steps, sources)):
+            return self._decode_once(sources, name, known)
+        plain = self._of_first_step
+        return pivot.decode_batches(
+            sources,
+            known,
+            lambda some, done: plain._decode_once(some, name, done),
+            lambda some, done: self._decode_once(some, name, done),
+            lambda source, text: self.text.encode_again(source, text, name),
+        )
+
+    @functools.cached_property
+    def _of_first_step(self) -> "Decoder":
+        """A decoder of the same models, which tells no details."""
+        return Decoder(self.engine, self.problem, self._long_input)
+
+    def _decode_once(
+        self, sources: Sequence[Source], name: str, known: Mapping[int, HypothesesByIndex]
+    ) -> Iterator[BatchResult]:
+        """Yields the results of one step; arguments as in `decode_batches`."""
+        texts = [self.cutter.pieces(source, name) for source in sources]
         pieces = [piece for lines in texts for line in lines for piece in line]
         joiner = PieceJoiner([[len(line) for line in lines] for lines in texts], known)
         lengths = [self.text.size(piece) for piece in pieces]
         for batch in self._run_batches(self._search, pieces, lengths, joiner, name):
-            done = {i: self._finished(sources[i], found) for i, found in batch.sources.items()}
-            yield batch._replace(sources=done)
+            yield self._finished(batch, sources)
 
-    def _finished(self, source: Source, hypotheses: list[Hypothesis]) -> list[Hypothesis]:
-        """Returns the hypotheses of a whole source as they are shown."""
-        hypotheses = with_terms(source, hypotheses)
-        if source.segment is None:
-            return hypotheses
-        marked = with_markup(source, hypotheses if self.hparams.return_beams else hypotheses[:1])
-        return marked if self._with_details else [h._replace(details=None) for h in marked]
+    def _finished(self, batch: BatchResult, sources: Sequence[Source]) -> BatchResult:
+        """Returns a batch with the hypotheses of whole sources as users see them."""
+        done = {}
+        for index, hypotheses in batch.sources.items():
+            source = sources[index]
+            if source.is_rewritten and not self.hparams.return_beams:
+                hypotheses = hypotheses[:1]
+            after = self.text.stages_of(source).after(source, hypotheses)
+            keeps = self._with_details or not source.is_rewritten
+            done[index] = after if keeps else [h._replace(details=None) for h in after]
+        return batch._replace(sources=done)
 
     def score_batches(
         self,
@@ -310,12 +255,13 @@ class Decoder:
                 "only trees; set it to false"
             )
         pairs = [
-            Target(self.text.truncated(source, name), [*source.start, *target, EOS_ID])
+            Target(self.cutter.truncated(source, name), [*source.start, *target, EOS_ID])
             for source, target in zip(sources, targets, strict=True)
         ]
         lengths = [max(n, len(p.ids)) if (n := self.text.size(p.source)) else 0 for p in pairs]
         joiner = PieceJoiner([[1]] * len(pairs), known)
-        return self._run_batches(self._score, pairs, lengths, joiner, name)
+        scored = self._run_batches(self._score, pairs, lengths, joiner, name)
+        return (self._finished(batch, sources) for batch in scored)
 
     def _run_batches(
         self,
@@ -378,7 +324,10 @@ class Decoder:
         """Decodes targets to text, and adds their details if the decoder was asked for them."""
         flat = [target for targets in found for target in targets]
         needed = [
-            self._with_details or self._copies(target) or self._places_tags(target, rank)
+            self._with_details
+            or self.text.stages_of(target.source).need_details(
+                target, is_shown=rank == 0 or self.hparams.return_beams
+            )
             for targets in found
             for rank, target in enumerate(targets)
         ]
@@ -386,20 +335,10 @@ class Decoder:
         details = iter([next(explained) if is_needed else None for is_needed in needed])
         return [[self._hypothesis(target, next(details)) for target in group] for group in found]
 
-    def _copies(self, target: Target) -> bool:
-        """Whether tokens of the source replace some of a target."""
-        return self.hparams.replace_unk and self.text.unknown_id in target.ids
-
-    def _places_tags(self, target: Target, rank: int) -> bool:
-        """Whether markup is put into the hypothesis of this rank, from 0."""
-        is_shown = rank == 0 or self.hparams.return_beams
-        return target.source.segment is not None and is_shown
-
     def _hypothesis(self, target: Target, details: Details | None) -> Hypothesis:
         ids = [i for i in target.ids[self._prompt_size(target.source) :] if i != EOS_ID]
-        attention = details.attention if details and self.hparams.replace_unk else None
-        output = self.text.output(target.source, ids, attention)
-        keeps = self._with_details or target.source.segment is not None
+        output = self.text.output(target.source, ids, details)
+        keeps = self._with_details or target.source.is_rewritten
         return Hypothesis(output, ids, target.score, details if keeps else None)
 
     def _details(self, worker: Worker, targets: Sequence[Target]) -> Iterator[Details]:

@@ -7,6 +7,8 @@ from typing import Any
 from t2t_lite.decoding.config import STANDARD_INPUT, DecoderConfig
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.input_lines import require_regular
+from t2t_lite.decoding.request import files_of, given_flags
+from t2t_lite.decoding.stages.registered import origin
 from t2t_lite.decoding.trained_model import TrainedModel
 from t2t_lite.kept_work import Fingerprint
 from t2t_lite.runs.run_folder import RunFolder
@@ -41,7 +43,7 @@ class DecodingOrigin:
         for path in inputs:
             require_regular(path)
         shortlist = config.search_settings(run).shortlist
-        others = [path for path in (config.terms, config.forbid, shortlist) if path]
+        others = [*files_of(config), *filter(None, [shortlist])]
         return cls(config, inputs, others, Fingerprint([*inputs, *others]))
 
     def with_data(self, paths: Sequence[str]) -> "DecodingOrigin":
@@ -65,11 +67,8 @@ class DecodingOrigin:
             "decode_hparams": hparams,
             "shortlist": self._digest(shortlist),
             "long_input": self.config.long_input,
-            "markup": self.config.markup,
-            "pivot": self.config.pivot,
-            "terms": [self._digest(path) for path in (self.config.terms, self.config.forbid)],
             "output_format": self.config.output_format,
-        } | self._shard()
+        } | origin(given_flags(self.config), self._digest) | self._shard()
 
     def of_journal(self, trained: Sequence[TrainedModel], decoder: Decoder) -> dict[str, Any]:
         """Returns all that determines the outputs to the bit; `others` have been read by now.

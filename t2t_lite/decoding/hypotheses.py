@@ -1,19 +1,21 @@
 """What the decoder takes and returns: sources, and hypotheses with the details of their tokens."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+import types
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from t2t_lite.data.problem import Output
-from t2t_lite.markup.placement import place
-from t2t_lite.markup.segment import Segment
+from t2t_lite.decoding.request import NOTHING, TextOptions
 from t2t_lite.search.decode_hparams import DecodeHParams
-from t2t_lite.terms.term_list import TermList, TermUse, uses
+from t2t_lite.terms.term_list import TermList
 from t2t_lite.text.languages import ANY, Languages
 
 # 2^32 over the golden ratio: its multiples are far apart, so that no piece meets another line.
 _STRIDE = 0x9E3779B1
+
+_NOTHING: Mapping[Any, Any] = types.MappingProxyType({})
 
 
 class Source(NamedTuple):
@@ -26,15 +28,26 @@ class Source(NamedTuple):
     piece: int = 0  # of a text that was split: no other of its pieces has the same
     languages: Languages = ANY  # where they differ from the decoder's
     start: Sequence[int] = ()  # how the target of every piece begins, unseen: with its language
-    segment: Segment | None = None  # the line with its markup, which `text` is without
-    terms: TermList | None = None  # what outputs must and must not contain
-    then: Languages | None = None  # those of a second step, in which outputs are sources: `pivot`
+    terms: TermList | None = None  # what the search makes outputs contain, and not contain
     given: str = ""  # `text` before it got the form in which the model reads it; "": the same
+    kept: str = ""  # characters of `text` that stay as they are in that form
+    line: str = ""  # as users wrote it, where a stage took something out of it; "": `given`
+    is_rewritten: bool = False  # whether users see other words than the model reads and writes
+    options: TextOptions = NOTHING  # what is asked of it
+    notes: Mapping[type, Any] = _NOTHING  # what stages know of it, by their class
 
     @property
     def shown(self) -> str:
-        """The line as users know it: with its markup."""
-        return (self.given or self.text) if self.segment is None else self.segment.source.strip()
+        """The line as users know it."""
+        return self.line or self.given or self.text
+
+    def noted(self, stage: object, note: Any) -> "Source":
+        """Returns the source with the note of a stage, which its `after` reads again."""
+        return self._replace(notes={**self.notes, type(stage): note})
+
+    def note(self, stage: object) -> Any:
+        """Returns the note of a stage."""
+        return self.notes[type(stage)]
 
     @property
     def draws(self) -> int:
@@ -62,39 +75,27 @@ class Hypothesis(NamedTuple):
     ids: list[int]  # without EOS, the token of a language, and a language model's prompt
     score: float  # log-probability over the length penalty
     details: Details | None = None  # if the decoder was asked for them
-    terms: Sequence[TermUse] = ()  # what it made of the terms that its source asks for
-    pivot: str = ""  # what it is a translation of, itself a translation of the source: `pivot`
+    # What stages tell of it, and of its line, by name: in JSON, over HTTP and in Python.
+    fields: Mapping[str, Any] = _NOTHING
+    line_fields: Mapping[str, Any] = _NOTHING
+
+    def telling(self, **fields: Any) -> "Hypothesis":
+        """Returns the hypothesis with more fields."""
+        return self._replace(fields={**self.fields, **fields})
 
 
-def with_terms(source: Source, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
-    """Returns the hypotheses of a whole source with what each made of its terms."""
-    wanted = source.terms.wanted(source.text) if source.terms else ()
-    if not wanted:
-        return list(hypotheses)
-    return [h._replace(terms=uses(wanted, h.output.text)) for h in hypotheses]
+# The hypotheses, best first, of some sentences or pieces, by their index.
+HypothesesByIndex = Mapping[int, list[Hypothesis]]
+
+NO_BATCHES: Mapping[int, HypothesesByIndex] = {}
 
 
-def with_markup(source: Source, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
-    """Returns hypotheses, which have details, with the markup of their source.
+class BatchResult(NamedTuple):
+    """The hypotheses from one batch."""
 
-    A source of markup alone is its own output.
-    """
-    segment = source.segment
-    if segment is None:
-        return list(hypotheses)
-    if not hypotheses and source.shown:
-        return [Hypothesis(Output(source.shown), [], 0.0, Details([], [], np.zeros(0), None))]
-    return [_with_markup(segment, hypothesis) for hypothesis in hypotheses]
-
-
-def _with_markup(segment: Segment, hypothesis: Hypothesis) -> Hypothesis:
-    output, details = hypothesis.output, hypothesis.details
-    if details is None:
-        text = place(segment, output.text)
-    else:
-        tokens = (details.source_tokens, details.tokens)
-        text = place(segment, output.text, *tokens, details.attention)
-    return hypothesis._replace(output=output._replace(text=text))
+    number: int  # the same whenever the same sources are decoded; 0: the sources without ids
+    sources: HypothesesByIndex  # the sources that this batch completes
+    pieces: HypothesesByIndex  # its pieces of sources that are still incomplete
 
 
 def first_different(

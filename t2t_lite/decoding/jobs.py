@@ -32,10 +32,16 @@ from t2t_lite.decoding.config import (
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.decoding_origin import DecodingOrigin
 from t2t_lite.decoding.engines import faster_engine
-from t2t_lite.decoding.hypotheses import Hypothesis, Source, best_output
+from t2t_lite.decoding.hypotheses import (
+    NO_BATCHES,
+    BatchResult,
+    HypothesesByIndex,
+    Hypothesis,
+    Source,
+    best_output,
+)
 from t2t_lite.decoding.input_lines import InputLine, InputLines, require_pair
 from t2t_lite.decoding.loading import find_models, load_decoder
-from t2t_lite.decoding.long_lines import NO_BATCHES, BatchResult, HypothesesByIndex
 from t2t_lite.decoding.output_formats import (
     Formatter,
     output_formatter,
@@ -43,6 +49,8 @@ from t2t_lite.decoding.output_formats import (
     written_score,
 )
 from t2t_lite.decoding.perplexity import perplexity
+from t2t_lite.decoding.request import read_options
+from t2t_lite.decoding.stages.registered import unaligned
 from t2t_lite.decoding.shards import name_of_part, part_of
 from t2t_lite.decoding.trained_model import TrainedModel
 from t2t_lite.errors import DataError, UsageError
@@ -56,7 +64,6 @@ from t2t_lite.metrics.parts import Part, parts_of, without_split
 from t2t_lite.progress import progress
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
-from t2t_lite.terms.term_list import TermList
 from t2t_lite.text.text_files import iterate_lines
 
 log = logging.getLogger(__name__)
@@ -93,46 +100,25 @@ def run(config: DecoderConfig) -> None:
 
 def _check(decoder: Decoder, config: DecoderConfig) -> None:
     """Checks what the flags ask of the model, before any line is read."""
-    decoder.check_markup(config.markup)
-    decoder.check_terms(terms_of(config))
-    if config.pivot:
-        decoder.text.encode([], pivot=config.pivot)
-    _check_alignments(decoder, config)
-
-
-def _check_alignments(decoder: Decoder, config: DecoderConfig) -> None:
-    """Checks that outputs can be aligned, and says what by."""
+    options = read_options(config)
+    decoder.text.stages(options)
     if config.output_format not in (ALIGNMENTS, SUBWORD_ALIGNMENTS):
         return
+    reason = ""
     if not decoder.engine.has_source_attention:
-        raise UsageError(
-            f"--output_format={config.output_format}: the model has no attention to a source, "
-            "which aligns"
+        reason = "the model has no attention to a source, which aligns"
+    elif name := unaligned(options, config.output_format == SUBWORD_ALIGNMENTS):
+        reason = (
+            f"with --{name}, users see other words than the model reads and writes; leave out one "
+            "of the two"
         )
-    if config.pivot:
-        raise UsageError(
-            f"--output_format={config.output_format}: with --pivot, no model has read the words of "
-            "the source beside those of the output; leave out one of the two"
-        )
-    if config.markup and config.output_format == ALIGNMENTS:
-        raise UsageError(
-            f"--output_format={config.output_format}: the words of outputs with --markup are not "
-            "those that the model wrote; leave out one of the two"
-        )
+    if reason:
+        raise UsageError(f"--output_format={config.output_format}: {reason}")
     if not decoder.engine.model_hparams.is_guided:
         log.info(
             "the alignments are those of the mean attention of the last layer: better ones come "
             "from a model with hparam guided_alignment_weight"
         )
-
-
-def terms_of(config: DecoderConfig) -> TermList | None:
-    """Returns the terms and forbidden words of the flags; None: there are none.
-
-    Raises:
-        DataError: a file is not as expected.
-    """
-    return TermList.read(config.terms, config.forbid) or None
 
 
 def _decode_typed(decoder: Decoder, config: DecoderConfig) -> None:
@@ -146,7 +132,7 @@ def _decode_typed(decoder: Decoder, config: DecoderConfig) -> None:
         sys.stdin.reconfigure(errors="replace")  # invalid UTF-8 should not end the session
     format_line = output_formatter(config.output_format, decoder.hparams)
     in_lines = decoder.hparams.return_beams and config.output_format == TEXT
-    terms = terms_of(config)
+    options = read_options(config)
     for number in itertools.count(1):
         try:
             line = input("> ").strip()
@@ -155,9 +141,7 @@ def _decode_typed(decoder: Decoder, config: DecoderConfig) -> None:
         if line == "q":
             break
         try:
-            (source,) = decoder.text.encode(
-                [line], first=number, markup=config.markup, terms=terms, pivot=config.pivot
-            )
+            (source,) = decoder.text.encode([line], options, first=number)
         except DataError as error:
             log.warning("%s", error)
             continue
@@ -235,9 +219,7 @@ class _LineDecoder:
         problem = decoder.problem
         self.lines = InputLines(config, problem.has_inputs, problem.has_labels)
         self._decoder = decoder
-        self._markup = config.markup
-        self._terms = terms_of(config)
-        self._pivot = config.pivot
+        self._options = read_options(config)
         self._start = start
         self._find = self._score if config.score_file else self._decode
         self._format = (
@@ -267,12 +249,7 @@ class _LineDecoder:
                     known = start.known if first == start.window else NO_BATCHES
                     lines = [line.source for line in window]
                     sources = self._decoder.text.encode(
-                        lines,
-                        self.lines.name,
-                        first=first + 1,
-                        markup=self._markup,
-                        terms=self._terms,
-                        pivot=self._pivot,
+                        lines, self._options, self.lines.name, first + 1
                     )
                     batches = self._find(sources, window, known)
                     yield recorder.records(batches, sources, advance, first)

@@ -1,18 +1,29 @@
-"""Splits lines that are too long for the model, and joins the hypotheses of their pieces."""
+"""Cuts sources into the pieces that a model reads, and joins the hypotheses of these pieces."""
 
 import bisect
 import itertools
+import logging
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import regex
 
 from t2t_lite.data.problem import Output
-from t2t_lite.decoding.hypotheses import Details, Hypothesis
+from t2t_lite.decoding.encoding import StagedCodec
+from t2t_lite.decoding.hypotheses import (
+    BatchResult,
+    Details,
+    HypothesesByIndex,
+    Hypothesis,
+    Source,
+)
 from t2t_lite.markup.blocks import Blocks
+from t2t_lite.text.source_form import ZERO_WIDTH_SPACE, has_text
+from t2t_lite.text.text_encoder import EOS_ID
+
+log = logging.getLogger(__name__)
 
 _WHITE = r"[\s\u200b]"
 _CLOSING = r"[\p{Pe}\p{Pf}\"']*+"
@@ -59,12 +70,79 @@ _NO_SPACE_AFTER = regex.compile(
 # Most numbers of a joined attention, almost all of which are 0.
 _MOST_ATTENTION = 2**22
 
-# The hypotheses, best first, of some sentences or pieces, by their index.
-HypothesesByIndex = Mapping[int, list[Hypothesis]]
-
 _EMPTY = Hypothesis(Output(""), [], 0.0)
 
-NO_BATCHES: Mapping[int, HypothesesByIndex] = {}
+# By how much the numbers of two lines' pieces differ, so that sampling draws others for each line.
+_LINE_STRIDE = 1 << 16
+
+
+class Cutter:
+    """Cuts sources into pieces.
+
+    Args:
+        codec: encodes them.
+        long_input: what becomes of lines that are too long: "split" or "truncate".
+    """
+
+    def __init__(self, codec: StagedCodec, long_input: str) -> None:
+        self._codec = codec
+        self._has_lines = codec.problem.can_split_sources
+        self._splits = long_input == "split" and self._has_lines
+
+    def pieces(self, source: Source, name: str) -> list[list[Source]]:
+        r"""Returns the pieces to decode of each line, split at "\n" and where a line is too long.
+
+        Neither happens unless the problem's sources may be split. What is still too long is cut.
+
+        Args:
+            source: the source.
+            name: what messages call it, before its number.
+        """
+        lines = self._spaced(source).split("\n") if self._has_lines else [source.text]
+        if len(lines) == 1:
+            return [self._split(source, name)]
+        pieces = [
+            self._piece(source, text.strip(), name, line * _LINE_STRIDE)
+            for line, text in enumerate(lines)
+        ]
+        return [self._split(piece, name) for piece in pieces]
+
+    def truncated(self, source: Source, name: str) -> Source:
+        """Cuts the ids of a source that is too long; its text stays, since users see all of it."""
+        if not self._codec.is_too_long(source.ids):
+            return source
+        size, limit = len(source.ids), self._codec.max_input_size
+        log.warning("%s %d has %d subwords: cut to %d", name, source.number, size, limit)
+        return source._replace(ids=[*source.ids[: limit - 1], EOS_ID])
+
+    def _spaced(self, source: Source) -> str:
+        """Returns the text of a source, with zero-width spaces that models do not read."""
+        if ZERO_WIDTH_SPACE not in source.given:
+            return source.text
+        return self._codec.as_source(source.given, ZERO_WIDTH_SPACE + source.kept)
+
+    def _piece(self, source: Source, spaced: str, name: str, piece: int = 0) -> Source:
+        """Returns a piece of a source, cut out of `_spaced`; a prefix applies to the first one."""
+        text = self._codec.as_source(spaced, source.kept) if has_text(spaced) else ""
+        source = source._replace(given="" if spaced == text else spaced)
+        ids = self._codec.source_ids(source, text, f"{name} {source.number}")
+        prefix = () if piece else source.prefix
+        return source._replace(text=text, ids=ids, prefix=prefix, piece=source.piece + piece)
+
+    def _split(self, source: Source, name: str) -> list[Source]:
+        """Returns pieces of a line that are short enough."""
+        if not self._splits or not self._codec.is_too_long(source.ids):
+            return [self.truncated(source, name)]
+        place, size = f"{name} {source.number}", len(source.ids)
+
+        def fits(spaced: str) -> bool:
+            text = self._codec.as_source(spaced, source.kept)
+            return not self._codec.is_too_long(self._codec.source_ids(source, text, place))
+
+        texts = split(self._spaced(source), fits)
+        log.info("%s has %d subwords: split into %d pieces", place, size, len(texts))
+        pieces = (self._piece(source, text, name, piece) for piece, text in enumerate(texts))
+        return [self.truncated(piece, name) for piece in pieces]
 
 
 def split(text: str, fits: Callable[[str], bool]) -> list[str]:
@@ -133,14 +211,6 @@ class _Breaks:
                 beside = range(max(i - 1, first), min(i + 1, last))
                 return places[min(beside, key=lambda n: abs(middles[n] - start - end))]
         return 0
-
-
-class BatchResult(NamedTuple):
-    """The hypotheses from one batch."""
-
-    number: int  # the same whenever the same sources are decoded; 0: the sources without ids
-    sources: HypothesesByIndex  # the sources that this batch completes
-    pieces: HypothesesByIndex  # its pieces of sources that are still incomplete
 
 
 class PieceJoiner:

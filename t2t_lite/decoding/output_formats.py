@@ -6,12 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from t2t_lite.alignment.attention_links import token_links, word_links
-from t2t_lite.alignment.pharaoh import written_links
 from t2t_lite.decoding.config import ALIGNMENTS, JSON, TEXT
 from t2t_lite.decoding.hypotheses import Hypothesis, Source
+from t2t_lite.decoding.stages.alignment import Alignment, subword_links
 from t2t_lite.search.decode_hparams import DecodeHParams
-from t2t_lite.text.source_form import has_text
 
 # Formats a source and its hypotheses, best first, as one line.
 Formatter = Callable[[Source, Sequence[Hypothesis]], str]
@@ -27,7 +25,7 @@ def output_formatter(output_format: str, hparams: DecodeHParams) -> Formatter:
         if output_format == JSON:
             return _json(source, shown)
         if output_format != TEXT:
-            return "\t".join(_links(source, beam, output_format) for beam in shown)
+            return "\t".join(_links(beam, output_format) for beam in shown)
         return "\t".join(_columns(beam, hparams.write_beam_scores) for beam in shown)
 
     return format_line
@@ -40,7 +38,7 @@ def score_formatter(output_format: str) -> Formatter:
         if output_format == JSON:
             return _json(source, targets)
         if output_format != TEXT:
-            return "".join(_links(source, target, output_format) for target in targets)
+            return "".join(_links(target, output_format) for target in targets)
         return "".join(f"{target.score:.6f}" for target in targets)
 
     return format_line
@@ -61,51 +59,37 @@ def _columns(hypothesis: Hypothesis, with_score: bool) -> str:
 def fields_of(source: Source, hypotheses: Sequence[Hypothesis]) -> dict[str, Any]:
     """Returns the JSON object of a source and its hypotheses."""
     fields: dict[str, Any] = {"source": source.shown}
-    if hypotheses and hypotheses[0].pivot:
-        fields["pivot"] = hypotheses[0].pivot
-    return fields | {"hypotheses": [_entry(source, h) for h in hypotheses]}
+    if hypotheses:
+        fields |= hypotheses[0].line_fields
+    return fields | {"hypotheses": [_entry(hypothesis) for hypothesis in hypotheses]}
 
 
 def _json(source: Source, hypotheses: Sequence[Hypothesis]) -> str:
     return json.dumps(fields_of(source, hypotheses), ensure_ascii=False)
 
 
-def _links(source: Source, hypothesis: Hypothesis, output_format: str) -> str:
+def _links(hypothesis: Hypothesis, output_format: str) -> str:
     """Returns the links of a hypothesis; "" if its attention is not known."""
-    details = hypothesis.details
-    if details is None or details.attention is None:
-        return ""
-    aligned = (details.source_tokens, details.tokens, details.attention, details.is_aligned)
-    if output_format != ALIGNMENTS:
-        return written_links(token_links(*aligned))
-    links = word_links(source.text, hypothesis.output.text, *aligned)
-    if source.given:  # words that nobody sees count, but the model does not read them
-        seen = [i for i, word in enumerate(source.given.split()) if has_text(word)]
-        links = [(seen[i], j) for i, j in links]
-    return written_links(links)
+    if output_format == ALIGNMENTS:
+        return hypothesis.fields.get("alignment") or ""
+    return subword_links(hypothesis)
 
 
-def _entry(source: Source, hypothesis: Hypothesis) -> dict[str, Any]:
+def _entry(hypothesis: Hypothesis) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "text": hypothesis.output.text,
         "score": round(hypothesis.score, _DIGITS),
     }
-    if hypothesis.terms:
-        entry["terms"] = [{**use.wanted._asdict(), "met": use.met} for use in hypothesis.terms]
-    details = hypothesis.details
-    if details is None:
-        return entry
-    attention = details.attention
-    # With markup, the words of the text are not those that the model wrote; with a pivot, those of
-    # the source are not those that it read.
-    is_unknown = attention is None or source.segment is not None or bool(hypothesis.pivot)
-    return entry | {
-        "tokens": details.tokens,
-        "log_probs": _rounded(details.log_probs),
-        "source_tokens": details.source_tokens,
-        "attention": None if attention is None else _rounded(attention),
-        "alignment": None if is_unknown else _links(source, hypothesis, ALIGNMENTS),
-    }
+    if details := hypothesis.details:
+        attention = details.attention
+        entry |= {
+            "tokens": details.tokens,
+            "log_probs": _rounded(details.log_probs),
+            "source_tokens": details.source_tokens,
+            "attention": None if attention is None else _rounded(attention),
+            **Alignment.tells,
+        }
+    return {**entry, **hypothesis.fields}
 
 
 def _rounded(values: np.ndarray) -> list[Any]:

@@ -1,14 +1,17 @@
 """Translating by way of a third language with one model: sources to the pivot, that to the targets.
 
 A source that `TextCodec.encode` was given a pivot for is encoded for the first step, and knows the
-languages of the second. `decode_batches` takes both steps: the best output of the first is the text
-of the second, with its markup. Prefixes, terms and n-best lists are those of the second.
+stages of the second. `decode_batches` takes both steps: the best output of the first is the text of
+the second, as users see it. Prefixes, what is asked of outputs, and n-best lists are those of the
+second.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
-from t2t_lite.decoding.hypotheses import Source, best_output
-from t2t_lite.decoding.long_lines import BatchResult, HypothesesByIndex
+from t2t_lite.data.problem import Problem
+from t2t_lite.decoding.hypotheses import BatchResult, HypothesesByIndex, Source, best_output
+from t2t_lite.decoding.request import TextOptions
 from t2t_lite.errors import UsageError
 from t2t_lite.text.languages import Languages, choices, speaking
 from t2t_lite.text.text_encoder import TextEncoder
@@ -16,21 +19,33 @@ from t2t_lite.text.text_encoder import TextEncoder
 # Decodes sources batch by batch, except for known batches.
 _Decode = Callable[[Sequence[Source], Mapping[int, HypothesesByIndex]], Iterator[BatchResult]]
 
+# What is told of a line: see `Hypothesis.line_fields`.
+TELLS: Mapping[str, Any] = {"pivot": ""}
+
+
+def origin(flags: Mapping[str, str]) -> dict[str, Any]:
+    """Returns what outputs are made from, for a journal; every journal has it."""
+    return {"pivot": flags["pivot"]}
+
 
 def steps(
-    encoders: Mapping[str, TextEncoder], languages: Languages, pivot: str
-) -> tuple[Languages, Languages]:
-    """Returns the languages of the first step and of the second.
+    problem: Problem, encoders: Mapping[str, TextEncoder], options: TextOptions
+) -> tuple[TextOptions, TextOptions]:
+    """Returns what is asked of the first step and of the second.
 
     Args:
+        problem: must translate text.
         encoders: of "inputs" and "targets", in the default languages.
-        languages: of the sources and of the targets, where they differ from the defaults.
-        pivot: the code of the language between them.
+        options: what is asked of both together.
 
     Raises:
         UsageError: the model does not know the pivot, or it is one of the two languages.
         DataError: the model needs a language.
     """
+    pivot = options.pivot
+    if not (problem.has_inputs and problem.can_split_sources):
+        raise UsageError(f"pivot={pivot}: {problem.name} translates no text; leave the pivot out")
+    languages = Languages(options.source_language, options.target_language)
     known = choices(encoders)
     if "target" not in known:
         raise UsageError(f"pivot={pivot}: the model has only one target language; leave it out")
@@ -46,7 +61,15 @@ def steps(
     for step in (first, second):
         for encoder in speaking(encoders, step).values():
             encoder.start_ids()
-    return first, second
+    return (
+        options.without_outputs().changed(target_language=pivot),
+        options.changed(source_language=second.source, pivot=""),
+    )
+
+
+def has_two_steps(source: Source) -> bool:
+    """Whether a source is translated by way of a pivot."""
+    return bool(source.options.pivot)
 
 
 def decode_batches(
@@ -68,8 +91,8 @@ def decode_batches(
         decode_second: likewise the second, in which sources without a pivot take part.
         encode_second: encodes the output of the first step for a source.
     """
-    chosen = [index for index, source in enumerate(sources) if source.then]
-    first = [sources[index]._replace(then=None, terms=None, prefix=()) for index in chosen]
+    chosen = [index for index, source in enumerate(sources) if has_two_steps(source)]
+    first = [sources[index]._replace(prefix=()) for index in chosen]
     earlier = {-1 - number: pieces for number, pieces in known.items() if number < 0}
     texts: dict[int, str] = {}
     for batch in _first_step(first, earlier, decode_first):
@@ -77,13 +100,15 @@ def decode_batches(
         if batch.number not in known:
             yield batch
     second = [
-        encode_second(source, texts[index]) if source.then else source
+        encode_second(source, texts[index]) if has_two_steps(source) else source
         for index, source in enumerate(sources)
     ]
     later = {number: pieces for number, pieces in known.items() if number >= 0}
     for batch in decode_second(second, later):
         done = {
-            index: [h._replace(pivot=texts.get(index, "")) for h in hypotheses]
+            index: [h._replace(line_fields={"pivot": texts[index]}) for h in hypotheses]
+            if texts.get(index)
+            else hypotheses
             for index, hypotheses in batch.sources.items()
         }
         yield batch._replace(sources=done)

@@ -2,9 +2,8 @@
 
 import dataclasses
 import functools
-import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, overload
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Unpack, overload
 
 import numpy as np
 
@@ -12,9 +11,9 @@ from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.hypotheses import Hypothesis, Source, best_output, first_different
 from t2t_lite.decoding.input_lines import windows_of
 from t2t_lite.decoding.long_lines import with_plain_breaks
-from t2t_lite.errors import UsageError, did_you_mean, quoted
-from t2t_lite.search.decode_hparams import DecodeHParams
-from t2t_lite.terms.term_list import TermList, TermMapping
+from t2t_lite.decoding.request import Options, TextOptions
+from t2t_lite.decoding.stages.registered import TOLD
+from t2t_lite.errors import UsageError, quoted
 from t2t_lite.text.languages import Languages
 
 # Encodes some texts, the first of which has the number `first`.
@@ -33,8 +32,8 @@ class Translation:
         source_tokens: the S subwords of the source as text, EOS included.
         attention: [T, S], of the last layer to the source, averaged over its heads; None for a text
             that was split into pieces and is very long.
-        pivot: with a pivot, the translation of the text that the output is a translation of, and
-            that `source_tokens` are of; "": without one.
+        fields: the links of its words (`alignment`), and what was made of what was asked, by the
+            names of JSON; each is an attribute, too (docs/api.md).
     """
 
     text: str
@@ -43,7 +42,13 @@ class Translation:
     log_probs: np.ndarray = dataclasses.field(repr=False)
     source_tokens: list[str] = dataclasses.field(repr=False)
     attention: np.ndarray | None = dataclasses.field(repr=False)
-    pivot: str = ""
+    fields: Mapping[str, Any] = dataclasses.field(repr=False)
+
+    def __getattr__(self, name: str) -> Any:
+        """Returns one of the fields."""
+        if name != "fields" and name in self.fields:  # else a copy, which has none yet
+            return self.fields[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 class Translator:
@@ -68,13 +73,6 @@ class Translator:
         >>> translate("A cat.", target_language="de")
         'Eine Katze.'
 
-        Terms become what you say, and tags are put back where their words are:
-
-        >>> translate("A cat.", terms={"cat": "Kater"})
-        'Ein Kater.'
-        >>> translate("A <b>black</b> cat.", markup="html")
-        'Eine <b>schwarze</b> Katze.'
-
     Args:
         decoder: the model, with its search settings.
     """
@@ -87,65 +85,34 @@ class Translator:
         self,
         texts: str,
         n_best: None = None,
-        *,
-        source_language: str = "",
-        target_language: str = "",
-        pivot: str = "",
-        markup: str = "",
-        terms: TermMapping | None = None,
-        forbid: Sequence[str] = (),
+        **options: Unpack[Options],
     ) -> str: ...
     @overload
     def __call__(
         self,
         texts: list[str],
         n_best: None = None,
-        *,
-        source_language: str = "",
-        target_language: str = "",
-        pivot: str = "",
-        markup: str = "",
-        terms: TermMapping | None = None,
-        forbid: Sequence[str] = (),
+        **options: Unpack[Options],
     ) -> list[str]: ...
     @overload
     def __call__(
         self,
         texts: str,
         n_best: int,
-        *,
-        source_language: str = "",
-        target_language: str = "",
-        pivot: str = "",
-        markup: str = "",
-        terms: TermMapping | None = None,
-        forbid: Sequence[str] = (),
+        **options: Unpack[Options],
     ) -> list[Translation]: ...
     @overload
     def __call__(
         self,
         texts: list[str],
         n_best: int,
-        *,
-        source_language: str = "",
-        target_language: str = "",
-        pivot: str = "",
-        markup: str = "",
-        terms: TermMapping | None = None,
-        forbid: Sequence[str] = (),
+        **options: Unpack[Options],
     ) -> list[list[Translation]]: ...
     def __call__(
         self,
         texts: str | list[str],
         n_best: int | None = None,
-        *,
-        source_language: str = "",
-        target_language: str = "",
-        pivot: str = "",
-        markup: str = "",
-        terms: TermMapping | None = None,
-        forbid: Sequence[str] = (),
-        **others: Any,
+        **options: Any,
     ) -> Any:
         """Translates one text or several.
 
@@ -157,15 +124,9 @@ class Translator:
                 `Translation` objects; None: the text of the best one. An output that the search
                 finds several times, made of different pieces, counts once, so that there may be
                 fewer.
-            source_language: the texts' language, if the model knows several; "": the default.
-            target_language: the outputs' language, likewise.
-            pivot: the language by way of which to translate; "": none (docs/decoding.md).
-            markup: "html", "xml" or "placeholders": what the texts hold beside words, which is
-                kept (docs/markup.md); "": nothing.
-            terms: what a word or phrase of the texts must become, a form or a list of forms, such
-                as {"file": "Datei"} (docs/terms.md).
-            forbid: words and phrases that no output may contain.
-            **others: refused; search settings are those of `Run.translator`.
+            **options: what is asked of the texts: the fields of `TextOptions`, from the languages
+                to words that outputs must have (docs/api.md). Search settings are those of
+                `Run.translator`.
 
         Returns:
             For one text its output or outputs; for several texts, a list of these. An empty text
@@ -176,13 +137,10 @@ class Translator:
                 language.
             DivergedError: the model outputs NaN.
             NoOutputError: the search settings permit no output.
-            UsageError: a text is not a string, `n_best` is below 1 or above `beam_size`, the pivot
-                is the language of a side, or the model does not know a language, cannot keep markup
-                of this kind, or has no search for terms.
+            UsageError: a text is not a string, `n_best` is below 1 or above `beam_size`, or the
+                model or the search cannot do what the options ask.
         """
-        _refuse(self.__call__, others)
-        self._check(n_best)
-        encode = self._encoder(source_language, target_language, pivot, markup, terms, forbid)
+        encode = self._encoder(n_best, options)
         found = self._translated(_listed(texts), 1, n_best, encode)
         return found[0] if isinstance(texts, str) else found
 
@@ -191,39 +149,20 @@ class Translator:
         self,
         texts: Iterable[str],
         n_best: None = None,
-        *,
-        source_language: str = "",
-        target_language: str = "",
-        pivot: str = "",
-        markup: str = "",
-        terms: TermMapping | None = None,
-        forbid: Sequence[str] = (),
+        **options: Unpack[Options],
     ) -> Iterator[str]: ...
     @overload
     def stream(
         self,
         texts: Iterable[str],
         n_best: int,
-        *,
-        source_language: str = "",
-        target_language: str = "",
-        pivot: str = "",
-        markup: str = "",
-        terms: TermMapping | None = None,
-        forbid: Sequence[str] = (),
+        **options: Unpack[Options],
     ) -> Iterator[list[Translation]]: ...
     def stream(
         self,
         texts: Iterable[str],
         n_best: int | None = None,
-        *,
-        source_language: str = "",
-        target_language: str = "",
-        pivot: str = "",
-        markup: str = "",
-        terms: TermMapping | None = None,
-        forbid: Sequence[str] = (),
-        **others: Any,
+        **options: Any,
     ) -> Iterator[Any]:
         """Translates texts as they are read, however many there are.
 
@@ -233,27 +172,18 @@ class Translator:
         Args:
             texts: an iterator, a generator, a file...
             n_best: as in a call.
-            source_language: as in a call.
-            target_language: as in a call.
-            pivot: as in a call.
-            markup: as in a call.
-            terms: as in a call.
-            forbid: as in a call.
-            **others: refused, as in a call.
+            **options: as in a call.
 
         Returns:
             An iterator over the outputs, in the order of the texts. Errors are raised where it
             reaches their window.
 
         Raises:
-            UsageError: `n_best` is below 1 or above `beam_size`, the pivot is the language of a
-                side, or the model does not know a language, cannot keep markup of this kind, or has
-                no search for terms.
+            UsageError: `n_best` is below 1 or above `beam_size`, or the model or the search cannot
+                do what the options ask.
         """
-        _refuse(self.stream, others)
-        self._check(n_best)
-        encode = self._encoder(source_language, target_language, pivot, markup, terms, forbid)
-        encode([], first=1)  # refuses languages before the first text
+        encode = self._encoder(n_best, options)
+        encode([], first=1)  # refuses options before the first text
         return self._streamed(texts, n_best, encode)
 
     @overload
@@ -299,7 +229,8 @@ class Translator:
                 language model is given a source, the search is restricted to trees, or the model
                 does not know a language.
         """
-        _refuse(self.score, others)
+        languages = {"source_language": source_language, "target_language": target_language}
+        options = TextOptions.of(languages | others, ("sources", "targets"), [*languages])
         texts, outputs = _checked(_listed(sources)), _checked(_listed(targets))
         if isinstance(sources, str) != isinstance(targets, str) or len(texts) != len(outputs):
             raise UsageError(
@@ -309,48 +240,22 @@ class Translator:
         decoder = self._detailed
         if not decoder.problem.has_inputs and any(texts):
             raise UsageError('score: a language model has no source: give "" for it')
-        languages = self._languages(source_language, target_language)
-        encoded = decoder.text.encode(texts, "source", languages=languages)
-        ids = decoder.text.encode_targets(outputs, "target", languages=languages)
+        encoded = decoder.text.encode(texts, options, "source")
+        chosen = Languages(source_language, target_language)
+        ids = decoder.text.encode_targets(outputs, "target", languages=chosen)
         scored = [
             _translation(found[0]) if found else None
             for found in decoder.score(encoded, ids, "source")
         ]
         return scored[0] if isinstance(sources, str) else scored
 
-    def _check(self, n_best: int | None) -> None:
+    def _encoder(self, n_best: int | None, options: Mapping[str, Any]) -> _Encode:
+        """Returns what encodes the texts of a call, whose arguments are checked."""
+        asked = TextOptions.of(options, ("texts", "n_best"))
         largest = self._decoder.hparams.beam_size
         if n_best is not None and not 1 <= n_best <= largest:
             raise UsageError(f"n_best={n_best}: expected 1 to beam_size={largest}")
-
-    def _languages(self, source: str, target: str) -> Languages:
-        """Returns the languages of a call, checked as the decode hparams are."""
-        changes = {"source_language": source, "target_language": target}
-        return self._decoder.hparams.copy(**changes).languages
-
-    def _encoder(
-        self,
-        source_language: str,
-        target_language: str,
-        pivot: str,
-        markup: str,
-        terms: TermMapping | None,
-        forbid: Sequence[str],
-    ) -> _Encode:
-        """Returns what encodes the texts of a call, whose arguments are checked."""
-        self._decoder.check_markup(markup)
-        term_list = TermList.of(terms, forbid) or None
-        self._decoder.check_terms(term_list)
-        languages = self._languages(source_language, target_language)
-        if not isinstance(pivot, str):
-            raise UsageError(f"pivot={quoted(pivot)}: expected a text")
-        return functools.partial(
-            self._decoder.text.encode,
-            languages=languages,
-            pivot=pivot,
-            markup=markup,
-            terms=term_list,
-        )
+        return functools.partial(self._decoder.text.encode, options=asked)
 
     def _streamed(self, texts: Iterable[str], n_best: int | None, encode: _Encode) -> Iterator[Any]:
         first = 1
@@ -378,18 +283,6 @@ class Translator:
     def _detailed(self) -> Decoder:
         """A decoder that searches until all hypotheses are final, and returns their details."""
         return self._decoder.variant(return_beams=True, with_details=True)
-
-
-def _refuse(method: Callable[..., Any], others: Mapping[str, Any]) -> None:
-    """Raises UsageError if a call has keywords that the method does not take."""
-    for name, value in others.items():
-        if name in DecodeHParams.names():
-            raise UsageError(
-                f"{name} is a search setting, which a translator has from its start: "
-                f"run.translator({name}={quoted(value)})"
-            )
-        known = [*inspect.signature(method).parameters][:-1]
-        raise UsageError(f"unknown keyword {name!r}{did_you_mean(name, known)}")
 
 
 def _listed(texts: Any) -> Iterable[Any]:
@@ -426,5 +319,5 @@ def _translation(hypothesis: Hypothesis) -> Translation:
         details.log_probs,
         details.source_tokens,
         details.attention,
-        hypothesis.pivot,
+        {**TOLD, **hypothesis.line_fields, **hypothesis.fields},
     )

@@ -9,6 +9,7 @@ from t2t_lite.decoding import jobs
 from t2t_lite.decoding.batch_journal import WRITTEN_BESIDE
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.loading import find_models
+from t2t_lite.decoding.request import defaults_of, files_of
 from t2t_lite.documents.document import Document
 from t2t_lite.documents.html_page import HtmlPage
 from t2t_lite.documents.kinds import HTML_ENDINGS, PO_ENDINGS, XHTML_ENDINGS, ending
@@ -60,21 +61,20 @@ def run(config: DecoderConfig) -> None:
     run = trained[0].run
     language = config.search_settings(run).target_language or run.problem.target_language
     document = read_document(source, config.fuzzy, language)
-    if config.markup not in ("", document.markup) and ending(source) not in PO_ENDINGS:
+    asked = defaults_of(config, document)
+    if asked["markup"] != document.markup and ending(source) not in PO_ENDINGS:
         raise UsageError(
-            f"--markup={config.markup}: the markup of {source} is {document.markup}; leave it out"
+            f"--markup={asked['markup']}: the markup of {source} is {document.markup}; leave it out"
         )
     if not document.segments:
         log.warning("%s has nothing to translate: %s", source, document.report)
     segments = f"{target}{_SEGMENTS}"
-    inputs = [source, *filter(None, (config.terms, config.forbid))]
+    inputs = [source, *files_of(config)]
     own = [path for one in trained for path in one.files()]
     for path in (target, segments):
         files.refuse_overwriting(path, [*inputs, *own], WRITTEN_BESIDE)
     files.write_text(segments, "".join(f"{segment}\n" for segment in document.segments))
-    lines = dataclasses.replace(
-        config, decode_from_file=segments, markup=config.markup or document.markup
-    )
+    lines = dataclasses.replace(config, decode_from_file=segments, **asked)
     with jobs.decoded(lines, trained) as journal:
         try:
             translated = document.translated([line.output.text for line in journal.lines()])

@@ -72,7 +72,7 @@ def look(decoder: Decoder, text: str, target: str = "") -> tuple[list[View], str
             f"{decoder.problem.name} is a language model, without attention between two texts, "
             "which is what t2t-insights shows"
         )
-    [source] = decoder.text.encode([text], "--text, line")
+    [source] = decoder.text.encode([text], name="--text, line")
     if not source.ids:
         raise UsageError("--text is empty: give a sentence")
     if 0 < decoder.engine.max_input_size < len(source.ids):

@@ -131,29 +131,19 @@ class RequestTranslator:
         shows_all = request.n_best > 1 or self._plain.hparams.return_beams
         limits = RequestLimits(self._limits.max_subwords, beams if shows_all else 1)
         try:
-            self._plain.check_markup(request.markup)
-            self._plain.check_terms(request.terms)
+            stages = self._plain.text.stages(request.options)
             sources = []
             for number, text in enumerate(request.texts, 1):
-                sources += self._encoded(request, text, number)
-                limits.add(sources[-1], self._subwords(sources[-1:]))  # before others are encoded
+                text = with_plain_breaks(text)
+                sources += self._plain.text.encode([text], request.options, "text", number)
+                # Before others are encoded.
+                limits.add(sources[-1], stages.then or stages, self._subwords(sources[-1:]))
         except UserError as error:
             raise HTTPException(422, str(error)) from error
         if request.attention and request.n_best * limits.subwords > _MAX_ATTENTION:
             message = f"attention to {request.n_best * limits.subwords} subwords (times n_best)"
             raise HTTPException(413, f"{message}: at most {_MAX_ATTENTION} are allowed")
         return sources
-
-    def _encoded(self, request: TranslationRequest, text: str, number: int) -> list[Source]:
-        return self._plain.text.encode(
-            [with_plain_breaks(text)],
-            "text",
-            number,
-            languages=request.languages,
-            markup=request.markup,
-            terms=request.terms or None,
-            pivot=request.pivot,
-        )
 
     def _subwords(self, sources: Sequence[Source]) -> int:
         return sum(map(self._plain.text.size, sources))

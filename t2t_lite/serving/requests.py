@@ -4,44 +4,32 @@ import itertools
 import json
 import re
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from starlette.exceptions import HTTPException
 
+from t2t_lite.decoding.request import FIELDS, NOTHING, TextOptions
 from t2t_lite.errors import UsageError, did_you_mean, quoted
 from t2t_lite.serving.config import ServerConfig
-from t2t_lite.terms.term_list import MOST_FORBIDDEN, TermList, TooLongError
-from t2t_lite.text.languages import ANY, Languages
+from t2t_lite.terms.term_list import TooLongError
 
 # What is translated at a time has up to this many characters; a shorter text counts as the second
 # number, because the search's steps cost the same however short it is.
 SLICE_CHARACTERS = 16384
 _LEAST_CHARACTERS = 64
 
-_FIELDS = (
-    "text",
-    "texts",
-    "n_best",
-    "attention",
-    "source_language",
-    "target_language",
-    "pivot",
-    "markup",
-    "terms",
-    "forbid",
-)
+_FIELDS = ("text", "texts", "n_best", "attention", *FIELDS)
 
 # The parts that take time to parse: strings, and the ends of other values. Each text, term or form
 # has two at most, a string and what ends it; the other fields have fewer than the number below.
 _PART = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[,\]}]', re.DOTALL)
 _MAX_OTHER_PARTS = 32
 
-# Text has about four characters for each subword, and markup besides.
+# Text has about four characters for each subword, and tags besides.
 _CHARACTERS_OF_SUBWORD = 10
 
-_MAX_TERMS = 400  # source terms, their forms and forbidden words
-
-_LONGEST_LANGUAGE = 100  # characters of a code
+_MAX_LISTED = 400  # texts in the lists and mappings of other fields
 
 _MAX_DIGITS = 18  # of a whole number; no real value has more
 
@@ -53,10 +41,7 @@ class TranslationRequest(NamedTuple):
     n_best: int  # hypotheses to return for each text
     attention: bool  # whether to return tokens and attention with them
     is_single: bool  # whether "text" was sent, not a list
-    languages: Languages = ANY  # where they differ from the server's
-    markup: str = ""  # the kind of the texts' markup, which is kept
-    terms: TermList = TermList()  # what the outputs must and must not contain
-    pivot: str = ""  # the language by way of which they are translated
+    options: TextOptions = NOTHING  # what else is asked of them
 
 
 def size_of(text: str) -> int:
@@ -97,37 +82,50 @@ def parse(body: bytes, limits: ServerConfig) -> TranslationRequest:
     attention = fields.get("attention", False)
     if not isinstance(attention, bool):
         raise HTTPException(422, '"attention" must be true or false')
-    languages = Languages(*(_language(fields, f"{side}_language") for side in Languages._fields))
-    markup = fields.get("markup", "")
-    _check(markup, '"markup"', _LONGEST_LANGUAGE)
-    terms = _terms(fields, limits)
-    pivot = _language(fields, "pivot")
-    return TranslationRequest(texts, n_best, attention, is_single, languages, markup, terms, pivot)
+    given = {name: fields[name] for name in FIELDS if name in fields}
+    return TranslationRequest(texts, n_best, attention, is_single, parse_options(given, limits))
 
 
-def _terms(fields: dict[str, Any], limits: ServerConfig) -> TermList:
+def parse_options(given: Mapping[str, Any], limits: ServerConfig) -> TextOptions:
+    """Returns what a request asks of its texts.
+
+    Args:
+        given: the fields of `TextOptions` that it has, as JSON values.
+        limits: `max_text_length` applies.
+
+    Raises:
+        HTTPException: 422: a value is not allowed; 413: one is too long, or there are too many.
+    """
+    for name, value in given.items():
+        if FIELDS[name].checked is None:
+            _check(value, f'"{name}"', FIELDS[name].most)
     try:
-        terms = TermList.of(fields.get("terms"), fields.get("forbid"))
+        options = TextOptions(**given)
     except TooLongError as error:
         raise HTTPException(413, str(error)) from None
     except UsageError as error:
         raise HTTPException(422, str(error)) from None
-    listed = [*terms.forms, *itertools.chain(*terms.forms.values()), *terms.forbidden]
-    if len(listed) > _MAX_TERMS:
-        message = f"at most {_MAX_TERMS} are allowed"
-        raise HTTPException(413, f"{len(listed)} terms, forms and forbidden words: {message}")
-    for text in listed:
-        _check(text, "a term or word", limits.max_text_length)
-    if (size := sum(map(len, terms.forbidden))) > MOST_FORBIDDEN:
-        message = f"at most {MOST_FORBIDDEN} are allowed"
-        raise HTTPException(413, f"the forbidden words have {size} characters: {message}")
-    return terms
+    listed = {name: [*_texts_in(getattr(options, name))] for name in given if FIELDS[name].checked}
+    if (count := sum(map(len, listed.values()))) > _MAX_LISTED:
+        what = f"texts in {' and '.join(listed)}"
+        raise HTTPException(413, f"{count} {what}: at most {_MAX_LISTED} are allowed")
+    for name, texts in listed.items():
+        for text in texts:
+            _check(text, f'a text in "{name}"', limits.max_text_length)
+        size, most = sum(map(len, texts)), FIELDS[name].most
+        if 0 < most < size:
+            raise HTTPException(413, f'"{name}" has {size} characters: at most {most} are allowed')
+    return options
 
 
-def _language(fields: dict[str, Any], name: str) -> str:
-    code = fields.get(name, "")
-    _check(code, f'"{name}"', _LONGEST_LANGUAGE)
-    return code
+def _texts_in(value: Any) -> Iterator[str]:
+    """Yields the texts in a value, such as those of a mapping to lists."""
+    if isinstance(value, str):
+        yield value
+        return
+    items = itertools.chain(*value.items()) if isinstance(value, Mapping) else value
+    for item in items:
+        yield from _texts_in(item)
 
 
 def _object(body: bytes, limits: ServerConfig) -> dict[str, Any]:
@@ -149,11 +147,11 @@ def _object(body: bytes, limits: ServerConfig) -> dict[str, Any]:
 
 
 def _count_parts(text: str, limits: ServerConfig) -> None:
-    maximum = 2 * (limits.max_texts + _MAX_TERMS) + _MAX_OTHER_PARTS
+    maximum = 2 * (limits.max_texts + _MAX_LISTED) + _MAX_OTHER_PARTS
     if next(itertools.islice(_PART.finditer(text), maximum, None), None):
         message = (
-            f"too many fields, texts or terms: at most {limits.max_texts} texts and {_MAX_TERMS} "
-            "terms, forms and forbidden words are allowed"
+            f"too many fields or texts: at most {limits.max_texts} texts, and {_MAX_LISTED} texts "
+            "in the lists of other fields are allowed"
         )
         raise HTTPException(413, message)
 

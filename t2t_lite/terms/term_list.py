@@ -70,11 +70,7 @@ class TermList:
         Raises:
             DataError: a line has no target term, an empty one, or one that is too long.
         """
-        forms = _read_terms(terms) if terms else {}
-        words: dict[str, None] = {}
-        for number, line in enumerate(iterate_lines(forbidden) if forbidden else (), 1):
-            words[_read(line, forbidden, number)] = None
-        return cls(forms, tuple(filter(None, words)))
+        return cls(read_forms(terms) if terms else {}, read_words(forbidden) if forbidden else ())
 
     @classmethod
     def of(cls, terms: Any = None, forbid: Any = None) -> Self:
@@ -83,21 +79,7 @@ class TermList:
         Raises:
             UsageError: it is something else, or a text is empty, too long or no valid Unicode.
         """
-        if not isinstance(terms or {}, Mapping):
-            raise UsageError(
-                f'terms={quoted(terms)}: expected a mapping such as {{"file": "Datei"}}'
-            )
-        if isinstance(forbid, str) or not isinstance(forbid or (), Sequence):
-            raise UsageError(
-                f'forbid={quoted(forbid)}: expected a list of words such as ["Ordner"]'
-            )
-        forms = {}
-        for term, given in (terms or {}).items():
-            listed = [given] if isinstance(given, str) else given
-            if not isinstance(listed, Sequence) or not listed:
-                raise UsageError(f"terms: {quoted(term)} has {quoted(given)}: expected its forms")
-            forms[_text(term, "terms")] = tuple(_text(form, "terms") for form in listed)
-        return cls(forms, tuple(_text(word, "forbid") for word in forbid or ()))
+        return cls(checked_forms(terms, "terms"), checked_words(forbid, "forbid"))
 
     def __bool__(self) -> bool:
         return bool(self.forms or self.forbidden)
@@ -207,7 +189,42 @@ def uses(wanted: Iterable[Wanted], output: str) -> list[TermUse]:
     return found
 
 
-def _read_terms(path: str) -> dict[str, tuple[str, ...]]:
+def checked_forms(terms: Any, name: str) -> dict[str, tuple[str, ...]]:
+    """Returns the forms of each term of a mapping; `name` is the argument's, for errors.
+
+    Raises:
+        UsageError: as in `TermList.of`.
+    """
+    if not isinstance(terms or {}, Mapping):
+        raise UsageError(f'{name}={quoted(terms)}: expected a mapping such as {{"file": "Datei"}}')
+    forms = {}
+    for term, given in (terms or {}).items():
+        listed = [given] if isinstance(given, str) else given
+        if not isinstance(listed, Sequence) or not listed:
+            raise UsageError(f"{name}: {quoted(term)} has {quoted(given)}: expected its forms")
+        forms[_text(term, name)] = tuple(_text(form, name) for form in listed)
+    return forms
+
+
+def checked_words(words: Any, name: str) -> tuple[str, ...]:
+    """Returns the words of a list; `name` is the argument's, for errors.
+
+    Raises:
+        UsageError: as in `TermList.of`.
+    """
+    if isinstance(words, str) or not isinstance(words or (), Sequence):
+        raise UsageError(f'{name}={quoted(words)}: expected a list of words such as ["Ordner"]')
+    return tuple(_text(word, name) for word in words or ())
+
+
+def read_words(path: str) -> tuple[str, ...]:
+    """Returns the words of a file, each once; errors as in `TermList.read`."""
+    words = {_read(line, path, number): None for number, line in enumerate(iterate_lines(path), 1)}
+    return tuple(filter(None, words))
+
+
+def read_forms(path: str) -> dict[str, tuple[str, ...]]:
+    """Returns the forms of each term of a file; errors as in `TermList.read`."""
     forms: dict[str, list[str]] = collections.defaultdict(list)
     for number, line in enumerate(iterate_lines(path), 1):
         if not line.strip():

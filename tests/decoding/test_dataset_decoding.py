@@ -5,11 +5,12 @@ import types
 
 import pytest
 
+from support.codecs import codec_of
 from t2t_lite import registry
 from t2t_lite.data import records
 from t2t_lite.data.problem import Output
 from t2t_lite.decoding.dataset_decoding import read_examples
-from t2t_lite.decoding.text_codec import TextCodec
+from t2t_lite.decoding.long_lines import Cutter
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.metrics.by_name import score_outputs
 from t2t_lite.t2t import text_encoder as t2t_encoders
@@ -38,12 +39,15 @@ def split(request, tmp_path):
     (tmp_path / "tokens").write_text("".join(f"{word}\n" for word in ("<UNK>", *KNOWN)))
     encoder = request.param(tmp_path / "tokens")
     problem = registry.problem("text2text_tmpdir_tokens")
-    codec = TextCodec(problem, {"inputs": encoder, "targets": encoder})
+    codec = codec_of(problem, {"inputs": encoder, "targets": encoder})
     path = tmp_path / "dev"
     ids = [[*encoder.encode(line), EOS_ID] for line in TEXT]
     records.write_examples(path, [{"inputs": line, "targets": line} for line in ids])
     engine = types.SimpleNamespace(model_hparams=BasicHParams())
-    return types.SimpleNamespace(problem=problem, text=codec, engine=engine), [str(path)]
+    cutter = Cutter(codec, "split")
+    return types.SimpleNamespace(problem=problem, text=codec, cutter=cutter, engine=engine), [
+        str(path)
+    ]
 
 
 def score(metric, outputs, references):

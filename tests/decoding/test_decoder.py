@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from support.codecs import codec_of
 from support.copying import (
     BYTES,
     HOSTILE,
@@ -26,7 +27,6 @@ from t2t_lite.decoding.divergence import NoOutputError
 from t2t_lite.decoding.hypotheses import Details, Hypothesis, Source, best_output
 from t2t_lite.decoding.long_lines import join_details
 from t2t_lite.decoding.output_formats import output_formatter
-from t2t_lite.decoding.text_codec import TextCodec
 from t2t_lite.errors import DataError, UsageError
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text.text_encoder import ByteTextEncoder
@@ -50,18 +50,18 @@ def test_a_text_of_several_lines_is_decoded_line_by_line():
 
 
 def test_the_pieces_of_all_lines_draw_other_random_numbers():
-    text = copier(max_input_size=6).text
-    (source,) = text.encode(["abcd efgh ijkl\nabcd efgh ijkl"])
-    pieces = list(itertools.chain(*text.pieces(source, "text")))
+    decoder = copier(max_input_size=6)
+    (source,) = decoder.text.encode(["abcd efgh ijkl\nabcd efgh ijkl"])
+    pieces = list(itertools.chain(*decoder.cutter.pieces(source, "text")))
     assert [piece.text for piece in pieces] == ["abcd", "efgh", "ijkl"] * 2
     assert len({piece.draws for piece in pieces}) == 6
 
 
 def test_a_text_that_may_not_be_split_keeps_its_line_breaks(monkeypatch):
     monkeypatch.setattr(Bytes, "can_split_sources", False)
-    text = copier().text
-    (source,) = text.encode(["one\ntwo"])
-    assert text.pieces(source, "text") == [[source]]
+    decoder = copier()
+    (source,) = decoder.text.encode(["one\ntwo"])
+    assert decoder.cutter.pieces(source, "text") == [[source]]
 
 
 @pytest.mark.integration
@@ -80,7 +80,7 @@ def test_the_lowest_temperatures_draw_the_likeliest(temperature):
 
 
 def test_a_prompt_that_is_longer_than_the_model_knows_is_named(caplog):
-    text = TextCodec(BytesAlone(), BYTES, max_input_size=4)
+    text = codec_of(BytesAlone(), BYTES, max_input_size=4)
     text.encode(["abcd", "", "abcde"], first=7)
     (message,) = caplog.messages
     assert message.startswith("line 9: the prompt has 5 subwords, more than max_input_size=4")
@@ -161,7 +161,7 @@ def test_batch_size_counts_sentences():
 @pytest.mark.parametrize(("max_input_size", "limit"), [(-1, 40), (7, 7)])
 def test_a_long_line_is_cut_with_a_warning(caplog, max_input_size, limit):
     decoder = copier("truncate", max_input_size=max_input_size)
-    sources = decoder.text.encode(["fits", "y" * 50], "in.txt, line")
+    sources = decoder.text.encode(["fits", "y" * 50], name="in.txt, line")
     found = decoder.decode(sources, "in.txt, line")
     assert found[1][0].output.text == "y" * (limit - 1)
     assert caplog.messages == [f"in.txt, line 2 has 51 subwords: cut to {limit}"]
@@ -173,7 +173,7 @@ def test_a_model_without_a_limit_has_one_all_the_same(max_input_size, size):
     model = CopyModel(registry.hparams("transformer_test").copy(max_length=0), 258, 258)
     decoder = bytes_decoder(model, settings=DecodeHParams(max_input_size=max_input_size))
     (source,) = decoder.text.encode(["y" * 5000])
-    assert len(decoder.text.truncated(source, "line").ids) == size
+    assert len(decoder.cutter.truncated(source, "line").ids) == size
     limited = CopyModel(registry.hparams("transformer_test").copy(max_length=40), 258, 258)
     both = bytes_decoder([model, limited])
     assert both.engine.max_input_size == 40
@@ -303,4 +303,4 @@ def test_an_unknown_token_is_named_with_its_line():
 
     decoder = bytes_decoder(copier().engine.models, encoders={**BYTES, "inputs": Picky()})
     with pytest.raises(DataError, match=r"in.txt, line 2: token '\?' is not"):
-        decoder.text.encode(["fine", "what?"], "in.txt, line")
+        decoder.text.encode(["fine", "what?"], name="in.txt, line")

@@ -235,7 +235,7 @@ def asking(names=("runs/one/model.ckpt-5",)) -> Decoder:
 def test_the_line_is_named_and_those_before_it_are_kept(work):
     decoder = asking()
     lines = ["longest of all", "long enough", "long?", "a", "b"]
-    sources = decoder.text.encode(lines, "in.txt, line", first=40)
+    sources = decoder.text.encode(lines, name="in.txt, line", first=40)
     arguments = [sources, [[5]] * 5] if work == "score" else [sources]
     batches = getattr(decoder, f"{work}_batches")(*arguments, "in.txt, line")
     assert list(next(batches).sources) == [0, 1]

@@ -138,7 +138,7 @@ def examples(decoder, paths, name, first):
     del paths
     ids = [decoder.engine.encoders["inputs"].encode(row) for row in ROWS]
     sources = [
-        decoder.text.truncated(Source(r, [*x, EOS_ID] if x else [], n), name)
+        decoder.cutter.truncated(Source(r, [*x, EOS_ID] if x else [], n), name)
         for n, (r, x) in enumerate(zip(ROWS, ids, strict=True), first)
     ]
     return sources, ROWS

@@ -7,7 +7,7 @@ import pytest
 
 from support.imported_runs import LANGUAGES, WORDS, imported_run, write_vocabulary
 from support.rounding import assert_close
-from support.servers import answers_of, serve
+from support.servers import answers_of
 from support.terms import log_prob_terms
 from support.texts import write_lines
 from t2t_lite.data import records
@@ -16,6 +16,7 @@ from t2t_lite.decoding import jobs
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.dataset_decoding import decode_examples, read_examples
 from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.decoding.request import TextOptions
 from t2t_lite.decoding.translator import Translator
 from t2t_lite.errors import DataError, UsageError
 from t2t_lite.generation.generator import generate_data
@@ -25,7 +26,6 @@ from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.prometheus import ServerMetrics
 from t2t_lite.serving.request_translator import RequestTranslator
 from t2t_lite.serving.requests import TranslationRequest
-from t2t_lite.terms.term_list import TermList
 from t2t_lite.text.language_tokens import TRANSLATION
 from t2t_lite.text.languages import Languages
 
@@ -60,6 +60,10 @@ def silent(run):
     return make_decoder(run, "extra_length=6")
 
 
+def asking(languages):
+    return TextOptions(source_language=languages.source, target_language=languages.target)
+
+
 def texts_of(beams):
     return [[hypothesis.output.text for hypothesis in found] for found in beams]
 
@@ -70,12 +74,12 @@ def ids_of(words):
 
 @pytest.mark.integration
 def test_terms_are_spelled_without_a_language(silent):
-    terms, languages = TermList({"w1": ("w9 w8",)}), Languages("de", "en")
-    sources = silent.text.encode(TEXTS, languages=languages, terms=terms)
+    options = TextOptions(source_language="de", target_language="en", terms={"w1": "w9 w8"})
+    sources = silent.text.encode(TEXTS, options)
     for source, hypotheses in zip(sources, silent.decode(sources), strict=True):
-        (use,) = hypotheses[0].terms or [None]
+        (use,) = hypotheses[0].fields.get("terms", [None])
         assert (use is None) == ("w1" not in source.text.split())
-        assert use is None or use.met == use.wanted.times
+        assert use is None or use["met"] == use["times"]
 
 
 @pytest.mark.integration
@@ -126,7 +130,7 @@ def test_targets_are_encoded_without_their_language(decoder):
 @pytest.mark.integration
 def test_languages_of_sources_do_not_depend_on_the_batch(silent):
     pairs = [Languages(s, t) for s in LANGUAGES for t in LANGUAGES]
-    sources = [silent.text.encode([text], languages=pair)[0] for text in TEXTS for pair in pairs]
+    sources = [silent.text.encode([text], asking(pair))[0] for text in TEXTS for pair in pairs]
     together = silent.decode(sources)
     terms = log_prob_terms(silent.engine.models[0], 20) + 20
     for source, beams in zip(sources, together, strict=True):
@@ -139,8 +143,10 @@ def test_languages_of_sources_do_not_depend_on_the_batch(silent):
 @pytest.mark.integration
 def test_of_a_source_win_over_those_of_the_decoder(run, silent):
     chosen = make_decoder(run)
-    of_source = chosen.text.encode(TEXTS, languages=Languages("fr", "de"))
-    expected = silent.decode(silent.text.encode(TEXTS, languages=Languages("fr", "de")))
+    of_source = chosen.text.encode(TEXTS, TextOptions(source_language="fr", target_language="de"))
+    expected = silent.decode(
+        silent.text.encode(TEXTS, TextOptions(source_language="fr", target_language="de"))
+    )
     assert texts_of(chosen.decode(of_source)) == texts_of(expected)
 
 
@@ -148,8 +154,8 @@ def test_of_a_source_win_over_those_of_the_decoder(run, silent):
 def test_every_piece_of_a_long_text_has_them(run):
     decoder = make_decoder(run, f"{INTO_ENGLISH},max_input_size=4")
     for text in ("w1 w2 w3 w4 w5", "w1 w2\nw3 w4\nw5"):
-        (source,) = decoder.text.encode([text], languages=Languages("fr"))
-        pieces = [piece for line in decoder.text.pieces(source, "line") for piece in line]
+        (source,) = decoder.text.encode([text], TextOptions(source_language="fr"))
+        pieces = [piece for line in decoder.cutter.pieces(source, "line") for piece in line]
         assert len(pieces) == 3
         assert {piece.ids[0] for piece in pieces} == {LANGUAGES["fr"]}
         assert {tuple(piece.start) for piece in pieces} == {(LANGUAGES["en"],)}
@@ -164,12 +170,12 @@ def test_every_piece_of_a_long_text_has_the_language_that_the_text_names(naming)
     decoder = make_decoder(naming, "extra_length=6,max_input_size=4")
     texts = [">>fr<< w1 w2 w3 w4 w5", ">>fr<< w1 w2\nw3 w4\nw5", ">>fr<<\nw1 w2 w3 w4\nw5"]
     for text, source in zip(texts, decoder.text.encode(texts), strict=True):
-        pieces = [piece for line in decoder.text.pieces(source, "line") for piece in line]
+        pieces = [piece for line in decoder.cutter.pieces(source, "line") for piece in line]
         assert {piece.ids[0] for piece in pieces if piece.ids} == {LANGUAGES["fr"]}
         words = [id_ for piece in pieces for id_ in piece.ids[1:-1]]
         assert words == ids_of("w1 w2 w3 w4 w5"), text
-    (source,) = decoder.text.encode([">>fr<< w1\n>>de<< w2\nw3"], languages=Languages("", "en"))
-    ((one,), (other,), (third,)) = decoder.text.pieces(source, "line")
+    (source,) = decoder.text.encode([">>fr<< w1\n>>de<< w2\nw3"], TextOptions(target_language="en"))
+    ((one,), (other,), (third,)) = decoder.cutter.pieces(source, "line")
     assert [piece.ids[0] for piece in (one, other, third)] == [
         LANGUAGES[c] for c in ("fr", "de", "fr")
     ]
@@ -219,7 +225,7 @@ def test_languages_that_are_not_given_are_asked_for(silent):
     with pytest.raises(
         DataError, match=r"\(--source_language and --target_language; [^>]*it knows de, en, fr$"
     ):
-        silent.text.encode(TEXTS, languages=Languages(target="en"))
+        silent.text.encode(TEXTS, TextOptions(target_language="en"))
 
 
 def test_unknown_languages_are_refused(run):
@@ -239,7 +245,9 @@ def test_flags_are_short_for_the_decode_hparams(run, silent, tmp_path):
         "target_language": "de",
     }
     jobs.run(DecoderConfig(**given))
-    expected = silent.decode(silent.text.encode(TEXTS, languages=Languages("fr", "de")))
+    expected = silent.decode(
+        silent.text.encode(TEXTS, TextOptions(source_language="fr", target_language="de"))
+    )
     found = (tmp_path / "out").read_text(encoding="utf-8").splitlines()
     assert found == [beams[0].output.text for beams in expected]
     with pytest.raises(UsageError, match=r"target_language: unknown .* did you mean 'de'"):
@@ -272,7 +280,9 @@ def test_records_keep_their_own(run, silent, tmp_path):
     sources, references = read_examples(silent, paths)
     assert references == TEXTS[::-1]
     assert [source.text for source in sources] == TEXTS
-    expected = silent.decode(silent.text.encode(TEXTS, languages=Languages("fr", "de")))
+    expected = silent.decode(
+        silent.text.encode(TEXTS, TextOptions(source_language="fr", target_language="de"))
+    )
     found = decode_examples(silent, paths)
     assert [out.text for out in found.outputs] == [beams[0].output.text for beams in expected]
 
@@ -281,7 +291,9 @@ def test_records_keep_their_own(run, silent, tmp_path):
 def test_a_run_may_have_defaults(tmp_path, silent):
     run = imported_run(tmp_path / "run", default="de")
     translate = Translator(make_decoder(run, "extra_length=6,target_language=en"))
-    expected = silent.decode(silent.text.encode(TEXTS, languages=Languages("de", "en")))
+    expected = silent.decode(
+        silent.text.encode(TEXTS, TextOptions(source_language="de", target_language="en"))
+    )
     assert translate(TEXTS) == [beams[0].output.text for beams in expected]
 
 
@@ -300,7 +312,7 @@ def test_a_translator_translates_between_all_pairs_with_one_compiled_search(
     assert steps
     for pair in (Languages(s, t) for s in LANGUAGES for t in LANGUAGES):
         given = {f"{side}_language": code for side, code in pair._asdict().items()}
-        expected = silent.decode(silent.text.encode(TEXTS, languages=pair))
+        expected = silent.decode(silent.text.encode(TEXTS, asking(pair)))
         outputs = translate(TEXTS, **given)
         assert outputs == [beams[0].output.text for beams in expected]
         assert list(translate.stream(TEXTS, **given)) == outputs
@@ -313,7 +325,7 @@ def test_a_translator_translates_between_all_pairs_with_one_compiled_search(
 def test_n_best_lists_and_scores_have_the_languages_of_their_call(silent):
     translate = Translator(silent)
     given = {"source_language": "fr", "target_language": "de"}
-    sources = silent.text.encode(TEXTS, languages=Languages("fr", "de"))
+    sources = silent.text.encode(TEXTS, TextOptions(source_language="fr", target_language="de"))
     found = translate(TEXTS, 1, **given)
     assert [[one.text for one in beams] for beams in found] == [
         [beams[0].output.text] for beams in silent.decode(sources)
@@ -351,7 +363,7 @@ def test_the_languages_of_a_call_are_checked_as_the_decode_hparams_are(
 def test_requests_in_several_languages_share_a_batch(silent):
     translator = RequestTranslator(silent, ServerMetrics(), ServerConfig())
     pairs = [Languages(s, t) for s in LANGUAGES for t in LANGUAGES]
-    requests = [TranslationRequest(TEXTS, 1, False, False, pair) for pair in pairs]
+    requests = [TranslationRequest(TEXTS, 1, False, False, asking(pair)) for pair in pairs]
     batches = []
     decode = silent.decode
     with pytest.MonkeyPatch.context() as patch:
@@ -366,29 +378,3 @@ def test_requests_in_several_languages_share_a_batch(silent):
 
 def _outputs(answer):
     return [line["hypotheses"][0]["text"] for line in json.loads(answer)["translations"]]
-
-
-def test_requests_name_theirs(silent):
-    translator = RequestTranslator(silent, ServerMetrics(), ServerConfig())
-    with serve(translator) as client:
-        for target in ("de", "en"):
-            status, answer = client.translate(
-                texts=TEXTS, source_language="fr", target_language=target
-            )
-            assert status == 200
-            sources = silent.text.encode(TEXTS, languages=Languages("fr", target))
-            expected = [beams[0].output.text for beams in silent.decode(sources)]
-            found = [line["hypotheses"][0]["text"] for line in answer["translations"]]
-            assert found == expected
-        status, answer = client.translate(text="w1", source_language="fr")
-        assert status == 422
-        assert "set source_language and target_language" in answer["error"]
-        status, answer = client.translate(text="w1", source_language="dex", target_language="en")
-        assert status == 422
-        assert (
-            "source_language: unknown language 'dex': the model knows de, en, fr" in answer["error"]
-        )
-        for wrong in (5, None, "x" * 101, "\ud800"):
-            status, answer = client.translate(text="w1", source_language=wrong)
-            assert status in (413, 422)
-            assert '"source_language"' in answer["error"]

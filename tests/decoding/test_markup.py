@@ -1,7 +1,6 @@
 """Markup through the decoder, by both engines: lines, n-best, files, resumed runs."""
 
 import html
-import json
 import re
 from collections import Counter
 
@@ -12,8 +11,8 @@ from support.copying import BytesAlone, bytes_decoder, copier
 from support.small_runs import noisy_run
 from t2t_lite import registry
 from t2t_lite.bin import t2t_decoder
-from t2t_lite.decoding import jobs
-from t2t_lite.decoding.config import CTRANSLATE2, ENGINES, DecoderConfig
+from t2t_lite.decoding.config import CTRANSLATE2, ENGINES
+from t2t_lite.decoding.request import TextOptions
 from t2t_lite.errors import UsageError
 from t2t_lite.markup.kinds import HTML
 
@@ -52,7 +51,6 @@ def test_outputs_have_the_markup_of_their_texts(run, engine):
     for line, output in zip(_LINES, outputs, strict=True):
         assert _pieces(output) == _pieces(line)
     assert outputs[1:4] == [html.escape(translate("no markup"), quote=False), "", "<br>"]
-    assert list(translate.stream(iter(_LINES), markup=HTML)) == outputs
 
 
 @pytest.mark.integration
@@ -70,72 +68,17 @@ def test_each_of_n_best_has_the_markup(run, engine):
     for line, outputs in zip(_LINES, found, strict=True):
         assert all(_pieces(output.text) == _pieces(line) for output in outputs)
         assert bool(outputs) == bool(line)
-    assert found[0][0].attention.shape == (
-        len(found[0][0].tokens),
-        len(found[0][0].source_tokens),
-    )
-
-
-def _decode(run, tmp_path, name="out", search="", **settings) -> list[str]:
-    source, target = tmp_path / "in.html", tmp_path / name
-    source.write_text("\n".join(_LINES) + "\n", encoding="utf-8")
-    config = DecoderConfig(
-        output_dir=str(run.folder),
-        decode_from_file=str(source),
-        decode_to_file=str(target),
-        decode_hparams=f"beam_size=2,extra_length=3{search}",
-        markup=HTML,
-        **settings,
-    )
-    jobs.run(config)
-    return target.read_bytes().decode().split("\n")[:-1]  # other line ends are text
-
-
-@pytest.mark.integration
-@pytest.mark.parametrize("engine", ENGINES)
-def test_files_and_json(run, tmp_path, engine):
-    if engine == CTRANSLATE2:
-        pytest.importorskip("ctranslate2")
-    lines = _decode(run, tmp_path, engine=engine)
-    assert [_pieces(line) for line in lines] == [_pieces(line) for line in _LINES]
-    objects = [
-        json.loads(line)
-        for line in _decode(run, tmp_path, "json", output_format="json", engine=engine)
-    ]
-    assert [found["source"] for found in objects] == _LINES
-    texts = [found["hypotheses"][0]["text"] if found["hypotheses"] else "" for found in objects]
-    assert texts == lines
-
-
-@pytest.mark.integration
-def test_a_killed_run_resumes_with_the_same_tags(run, tmp_path, monkeypatch):
-    pytest.importorskip("ctranslate2")
-    piecemeal = {"search": ",batch_size=1", "engine": CTRANSLATE2}  # it has no shapes to trace
-    wanted = _decode(run, tmp_path, **piecemeal)
-    append, appended = jobs.BatchJournal.append, []
-
-    def killed(self, record):
-        append(self, record)
-        appended.append(record)
-        if any(record.pieces for record in appended):  # a piece of the long line is done
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(jobs.BatchJournal, "append", killed)
-        with pytest.raises(KeyboardInterrupt):
-            _decode(run, tmp_path, "again", **piecemeal)
-    assert _decode(run, tmp_path, "again", **piecemeal) == wanted
 
 
 def test_kinds_and_models_are_checked(run):
     translate = _translator(run, "tensorflow")
-    with pytest.raises(UsageError, match="expected html, xml, placeholders; did you mean"):
+    with pytest.raises(UsageError, match="expected html, xml or placeholders; did you mean"):
         translate("x", markup="htm")
     with pytest.raises(UsageError, match="no attention to a source"):
-        copier().check_markup(HTML)
+        copier().text.stages(TextOptions(markup=HTML))
     model = registry.model("transformer")(registry.hparams("transformer_test"), 0, 258)
     with pytest.raises(UsageError, match="no problem of translation"):
-        bytes_decoder(model, BytesAlone()).check_markup(HTML)
+        bytes_decoder(model, BytesAlone()).text.stages(TextOptions(markup=HTML))
 
 
 def test_the_flag_needs_lines(run):

@@ -4,13 +4,13 @@ import math
 
 import pytest
 
+from support.codecs import codec_of
 from support.copying import BytesAlone
 from support.rounding import assert_close
 from t2t_lite.decoding.perplexity import Perplexity, perplexity
-from t2t_lite.decoding.text_codec import TextCodec
 from t2t_lite.text.text_encoder import ByteTextEncoder
 
-TEXT = TextCodec(BytesAlone(), {"targets": ByteTextEncoder()})
+TEXT = codec_of(BytesAlone(), {"targets": ByteTextEncoder()})
 
 
 def test_the_end_of_each_line_is_a_token_a_word_and_a_character():

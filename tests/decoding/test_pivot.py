@@ -1,15 +1,13 @@
 """Translating by way of a third language: what two calls give, in one, by both engines."""
 
-import json
 import pathlib
 import random
 import re
 
 import pytest
 
-from support.imported_runs import LANGUAGES, WORDS, imported_run
+from support.imported_runs import WORDS, imported_run
 from support.marks import by_name
-from support.servers import serve
 from support.small_runs import noisy_run
 from support.texts import write_lines
 from t2t_lite.bin import t2t_decoder
@@ -17,14 +15,12 @@ from t2t_lite.decoding import input_lines, jobs
 from t2t_lite.decoding.batch_journal import BatchJournal
 from t2t_lite.decoding.config import CTRANSLATE2, ENGINES, DecoderConfig
 from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.decoding.pivot import has_two_steps
+from t2t_lite.decoding.request import NOTHING, TextOptions
 from t2t_lite.decoding.tensorflow_engine import TensorFlowEngine
 from t2t_lite.decoding.translator import Translator
-from t2t_lite.documents import job
 from t2t_lite.errors import DataError, UsageError
 from t2t_lite.search.decode_hparams import DecodeHParams
-from t2t_lite.serving.config import ServerConfig
-from t2t_lite.serving.prometheus import ServerMetrics
-from t2t_lite.serving.request_translator import RequestTranslator
 from t2t_lite.text.imported_encoder import TEXT, TRANSLATION
 
 TEXTS = ["w1 w2 w3", "w4", "w5 w6 w7 w8 w9 w1", "", "w1 w1", "w2 w3\nw4\n\nw5"]
@@ -80,28 +76,6 @@ def test_one_call_gives_what_two_give(run, naming, engine, kind):
     assert translate(TEXTS[0], **pair("fr", "de", kind), pivot="en") == expected[0]
 
 
-@pytest.mark.integration
-def test_n_best_outputs_are_those_of_the_second_step(translate):
-    found = translate(TEXTS[:3], 2, **pair("fr", "de"), pivot="en")
-    between = translate(TEXTS[:3], **pair("fr", "en"))
-    expected = translate(between, 2, **pair("en", "de"))
-    for ours, theirs, text in zip(found, expected, between, strict=True):
-        assert [one.text for one in ours] == [one.text for one in theirs]
-        assert [one.score for one in ours] == [one.score for one in theirs]
-        assert [one.source_tokens for one in ours] == [one.source_tokens for one in theirs]
-        assert {one.pivot for one in ours} == {text}
-        assert not any(one.pivot for one in theirs)
-        assert len(ours) == 2
-
-
-@pytest.mark.integration
-def test_long_lines_are_split_in_both_steps(run):
-    translate = Translator(decoder_of(run, f"{SEARCH},max_input_size=4"))
-    between = translate(TEXTS, **pair("fr", "en"))
-    found = translate(TEXTS, **pair("fr", "de"), pivot="en")
-    assert found == translate(between, **pair("en", "de"))
-
-
 _TAGS = re.compile("<[^<>]*>")
 
 
@@ -131,26 +105,27 @@ def test_terms_name_words_of_the_pivot(translate):
 def test_prefixes_are_those_of_the_second_step(run):
     decoder = decoder_of(run, f"{SEARCH},source_language=fr,target_language=de")
     prefix = [3 + WORDS.index("w7")] * 2
-    (source,) = decoder.text.encode(["w1 w2"], pivot="en")
+    (source,) = decoder.text.encode(["w1 w2"], TextOptions(pivot="en"))
     (plain,), (prefixed,) = (
         decoder.decode([source]),
         decoder.decode([source._replace(prefix=prefix)]),
     )
     assert prefixed[0].output.text.startswith("w7 w7")
-    assert plain[0].pivot == prefixed[0].pivot
+    assert plain[0].line_fields == prefixed[0].line_fields != {}
 
 
 @pytest.mark.integration
 def test_sources_with_and_without_a_pivot_share_batches_and_do_not_mind(run):
     decoder = decoder_of(run, f"{SEARCH},source_language=fr,target_language=de")
-    sources = [source for pivot in ("", "en") for source in decoder.text.encode(TEXTS, pivot=pivot)]
+    both = NOTHING, TextOptions(pivot="en")
+    sources = [source for options in both for source in decoder.text.encode(TEXTS, options)]
     sources = sources[::2] + sources[1::2]
     together = decoder.decode(sources)
     for source, hypotheses in zip(sources, together, strict=True):
         (alone,) = decoder.decode([source])
         assert [h.output for h in hypotheses[:1]] == [h.output for h in alone[:1]]
-        assert [h.pivot for h in hypotheses] == [h.pivot for h in alone]
-        assert all(bool(h.pivot) == bool(source.then) for h in hypotheses)
+        assert [h.line_fields for h in hypotheses] == [h.line_fields for h in alone]
+        assert all(bool(h.line_fields) == has_two_steps(source) for h in hypotheses)
 
 
 @pytest.mark.parametrize(
@@ -224,21 +199,6 @@ def written(config):
     return pathlib.Path(config.decode_to_file).read_text(encoding="utf-8").splitlines()
 
 
-@pytest.mark.integration
-def test_a_file_has_the_outputs_and_json_shows_the_text_between(run, tmp_path):
-    found = written(config_of(run, tmp_path))
-    translate = Translator(decoder_of(run, f"{SEARCH},batch_size=2,max_input_size=5"))
-    lines = (tmp_path / "in").read_text(encoding="utf-8").splitlines()
-    between = translate(lines, **pair("fr", "en"))
-    assert found == translate(between, **pair("en", "de"))
-    entries = [json.loads(line) for line in written(config_of(run, tmp_path, output_format="json"))]
-    assert [entry["source"] for entry in entries] == lines
-    assert [entry.get("pivot", "") for entry in entries] == between
-    for entry, output in zip(entries, found, strict=True):
-        assert [one["text"] for one in entry["hypotheses"]] == [output] * bool(output)
-        assert all(one["alignment"] is None for one in entry["hypotheses"])
-
-
 class Killed(BaseException):
     """Stands for SIGKILL."""
 
@@ -289,17 +249,6 @@ def test_a_killed_run_decodes_no_batch_again(run, tmp_path, monkeypatch, markup)
     assert sorted(map(repr, seen)) == searched
 
 
-@pytest.mark.integration
-def test_an_html_page_is_translated_by_way_of_it(run, tmp_path):
-    page = tmp_path / "in.html"
-    page.write_text("<html><body><p>w1 <b>w2</b></p><p>w3</p></body></html>", encoding="utf-8")
-    target = tmp_path / "out.html"
-    job.run(config_of(run, tmp_path, decode_from_file=str(page), decode_to_file=str(target)))
-    translate = Translator(decoder_of(run))
-    expected = translate("w3", **pair("fr", "de"), pivot="en")
-    assert f"<p>{expected}</p>" in target.read_text(encoding="utf-8")
-
-
 @pytest.mark.parametrize("kind", ["alignments", "subword_alignments"])
 def test_alignments_are_refused(run, tmp_path, kind):
     with pytest.raises(UsageError, match=f"--output_format={kind}: with --pivot"):
@@ -318,27 +267,3 @@ def test_the_flag_needs_lines_to_translate(flags):
         UsageError, match="--pivot needs --decode_from_file or --decode_interactive"
     ):
         t2t_decoder.configure(t2t_decoder.COMMAND.parse(argv))
-
-
-# ---- the server
-
-
-@pytest.mark.integration
-def test_requests_name_theirs(run):
-    decoder = decoder_of(run)
-    translate = Translator(decoder)
-    with serve(RequestTranslator(decoder, ServerMetrics(), ServerConfig())) as client:
-        status, answer = client.translate(texts=TEXTS[:3], **pair("fr", "de"), pivot="en")
-        assert status == 200
-        found = [line["hypotheses"][0]["text"] for line in answer["translations"]]
-        assert found == translate(TEXTS[:3], **pair("fr", "de"), pivot="en")
-        between = [line["pivot"] for line in answer["translations"]]
-        assert between == translate(TEXTS[:3], **pair("fr", "en"))
-        status, answer = client.translate(text="w1", **pair("fr", "de"))
-        assert "pivot" not in answer
-        for code in LANGUAGES:
-            status, answer = client.translate(text="w1", **pair(code, code), pivot=code)
-            assert status == 422
-            assert "language: leave the pivot out" in answer["error"]
-        status, answer = client.translate(text="w1", **pair("fr", "de"), pivot=7)
-        assert (status, answer["error"]) == (422, '"pivot" is not a string')

@@ -1,7 +1,6 @@
 """Terms that sources suggest, and placeholders that models carry: by both engines."""
 
 import html
-import json
 import re
 
 import numpy as np
@@ -9,18 +8,11 @@ import pytest
 
 import t2t_lite as t2t
 from support.copying import bytes_decoder
-from support.servers import answers_of
 from support.small_runs import noisy_run
 from t2t_lite.bin import t2t_datagen, t2t_decoder, t2t_trainer
-from t2t_lite.decoding import jobs
-from t2t_lite.decoding.config import CTRANSLATE2, ENGINES, TENSORFLOW, DecoderConfig
+from t2t_lite.decoding.config import CTRANSLATE2, ENGINES, TENSORFLOW
+from t2t_lite.decoding.request import TextOptions
 from t2t_lite.errors import UsageError
-from t2t_lite.serving.config import ServerConfig
-from t2t_lite.serving.prometheus import ServerMetrics
-from t2t_lite.serving.request_translator import RequestTranslator
-from t2t_lite.serving.requests import TranslationRequest
-from t2t_lite.terms.term_list import TermList
-from t2t_lite.text.languages import ANY
 
 _LINES = ["A cat sleeps.", "", "nothing", "Two dogs, a dog and a cat " + "and a long line " * 4]
 _TERMS = {"cat": "Katze", "dog": ["Hund", "Hunde"]}
@@ -64,9 +56,10 @@ def test_tokens_and_attention_are_those_of_the_source(run, engine):
 
 
 def test_long_lines_are_measured_with_their_suggestions(run):
-    text = _translator(run, TENSORFLOW)._decoder.text
-    (source,) = text.encode(_LINES[3:], terms=TermList.of(_TERMS))
-    ((*pieces,),) = text.pieces(source, "line")
+    decoder = _translator(run, TENSORFLOW)._decoder
+    text = decoder.text
+    (source,) = text.encode(_LINES[3:], TextOptions(terms=_TERMS))
+    ((*pieces,),) = decoder.cutter.pieces(source, "line")
     assert " ".join(piece.text for piece in pieces) == _LINES[3].strip()
     assert all(len(piece.ids) <= 40 for piece in pieces)
     read = " ".join(text.source_text(piece.ids) for piece in pieces)
@@ -105,45 +98,9 @@ def test_models_that_have_not_learned_it_are_refused(run, tmp_path):
     settings = run.translator(term_mode="soft")._decoder.hparams
     both = bytes_decoder([run.model(), plain.model()], settings=settings)
     with pytest.raises(UsageError, match="not trained with"):
-        both.check_terms(TermList.of(_TERMS))
-    bytes_decoder([run.model(), run.model()], settings=settings).check_terms(TermList.of(_TERMS))
-
-
-@pytest.mark.integration
-@pytest.mark.parametrize("engine", ENGINES)
-def test_files_report_what_was_met(run, tmp_path, engine):
-    if engine == CTRANSLATE2:
-        pytest.importorskip("ctranslate2")
-    lines, terms, out = tmp_path / "in", tmp_path / "terms.tsv", tmp_path / "out"
-    lines.write_text("\n".join(_LINES) + "\n")
-    terms.write_text("cat\tKatze\ndog\tHund\tHunde\n")
-    config = DecoderConfig(
-        output_dir=str(run.folder),
-        decode_from_file=str(lines),
-        decode_to_file=str(out),
-        terms=str(terms),
-        engine=engine,
-        output_format="json",
-        decode_hparams="beam_size=2,extra_length=3,term_mode=soft",
-    )
-    jobs.run(config)
-    found = [json.loads(line) for line in out.read_text().splitlines()]
-    assert [entry["source"] for entry in found] == [line.strip() for line in _LINES]
-    texts = [entry["hypotheses"][0]["text"] for entry in found if entry["hypotheses"]]
-    spoken = _translator(run, engine)(_LINES, terms=_TERMS)
-    assert texts == [text for text in spoken if text]
-    (report,) = found[0]["hypotheses"][0]["terms"]
-    assert (report["term"], report["forms"], report["times"]) == ("cat", ["Katze"], 1)
-
-
-@pytest.mark.integration
-def test_the_server_suggests_them_too(run):
-    decoder = _translator(run, TENSORFLOW)._decoder
-    answer = RequestTranslator(decoder, ServerMetrics(), ServerConfig())
-    request = TranslationRequest([_LINES[0]], 1, False, True, ANY, "", TermList.of(_TERMS))
-    (body,) = answers_of(answer, [request])
-    spoken = _translator(run, TENSORFLOW)(_LINES[0], terms=_TERMS)
-    assert json.loads(body)["hypotheses"][0]["text"] == spoken
+        both.text.stages(TextOptions(terms=_TERMS))
+    alike = bytes_decoder([run.model(), run.model()], settings=settings)
+    alike.text.stages(TextOptions(terms=_TERMS))
 
 
 # ---- a model that learns both
@@ -238,6 +195,6 @@ def test_a_model_learns_to_carry_placeholders(learned, engine):
     assert all(output.count("{x}") == 1 for output in found)
     texts = [" ".join(row).upper().replace("{X}", "{x}") for row in rows]
     assert np.mean([a == b for a, b in zip(found, texts, strict=True)]) > 0.85
-    (source,) = translate._decoder.text.encode(["bal {x}"], markup="placeholders")
+    (source,) = translate._decoder.text.encode(["bal {x}"], TextOptions(markup="placeholders"))
     (hypotheses,) = translate._decoder.variant(False, True).decode([source])
     assert "\x10" in hypotheses[0].details.tokens, "the model itself has said it"

@@ -7,16 +7,19 @@ import shutil
 import numpy as np
 import pytest
 
+from support.codecs import codec_of
 from support.copying import Bytes
 from support.lines import TEXT
 from t2t_lite.data.problem import Output
-from t2t_lite.decoding.hypotheses import Details, Hypothesis, with_markup
+from t2t_lite.decoding.encoding import StagedCodec
+from t2t_lite.decoding.hypotheses import Details, Hypothesis
+from t2t_lite.decoding.long_lines import Cutter
 from t2t_lite.decoding.output_formats import output_formatter
-from t2t_lite.decoding.text_codec import TextCodec
+from t2t_lite.decoding.request import TextOptions
+from t2t_lite.decoding.stages.markup import Markup
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.terms.term_list import TermList
 from t2t_lite.text import sentencepiece_encoder
-from t2t_lite.text.marks import PLACEHOLDERS
 from t2t_lite.text.multilingual_encoder import MultilingualEncoder
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
 from t2t_lite.text.text_encoder import ByteTextEncoder, TabEncoder
@@ -41,8 +44,8 @@ def encoder(request, tmp_path_factory):
     return SentencePieceEncoder(path)
 
 
-def codec(encoder, **settings) -> TextCodec:
-    return TextCodec(Bytes(), {"inputs": encoder, "targets": encoder}, **settings)
+def codec(encoder, **settings) -> StagedCodec:
+    return codec_of(Bytes(), {"inputs": encoder, "targets": encoder}, **settings)
 
 
 class TestSources:
@@ -61,7 +64,7 @@ class TestSources:
     def test_lines_stay_lines(self, encoder):
         (source,) = codec(encoder).encode(["Zu\u0308rich\u2028a\u0085b\nCafe\u0301"])
         assert source.text == "Zürich a b\nCafé"
-        pieces = codec(encoder).pieces(source, "line")
+        pieces = Cutter(codec(encoder), "split").pieces(source, "line")
         assert [piece.text for (piece,) in pieces] == ["Zürich a b", "Café"]
 
     def test_targets_are_read_as_they_are(self, encoder):
@@ -79,7 +82,7 @@ class TestSources:
         sentencepiece_encoder.train("bpe", path, [*TEXT, CLEAN], 340, ["<2de>", "<2fr>"])
         languages = MultilingualEncoder(path)
         named = [f">>fr<< {form.strip()}" for form in FORMS[:-1]]
-        text = TextCodec(Bytes(), {"inputs": languages, "targets": ByteTextEncoder()})
+        text = codec_of(Bytes(), {"inputs": languages, "targets": ByteTextEncoder()})
         found = {(*source.ids,) for source in text.encode(named)}
         assert found == {(*languages.encode(f">>fr<< {CLEAN}"), 1)}
 
@@ -110,7 +113,7 @@ def test_a_line_that_nobody_sees_has_nothing_to_decode(encoder, unseen):
         sources = text.encode([unseen, f" {unseen}\n{unseen}", f"a\n{unseen}\nb"])
         assert [source.text for source in sources[:2]] == ["", ""]
         assert not any(source.ids for source in sources[:2])
-        lines = text.pieces(sources[2], "line")
+        lines = Cutter(text, "split").pieces(sources[2], "line")
         assert [bool(piece.ids) for (piece,) in lines] == [True, False, True]
 
 
@@ -119,7 +122,7 @@ class TestLongLines:
         line = "\u200b".join(["bootboot", "hafen", "kleines", "liegt"] * 4)
         text = codec(encoder, max_input_size=10)
         (source,) = text.encode([line])
-        (pieces,) = text.pieces(source, "line")
+        (pieces,) = Cutter(text, "split").pieces(source, "line")
         words = line.split("\u200b")
         assert len(pieces) > 1
         assert "".join(piece.text for piece in pieces) == "".join(words)
@@ -144,33 +147,37 @@ class TestMarkup:
         ],
     )
     def test_elements(self, encoder, line, text, inside):
-        (source,) = codec(encoder).encode([line], markup="html")
-        (node,) = (node for node in source.segment.nodes if not node.is_atom)
-        assert source.text == source.segment.text == text
+        (source,) = codec(encoder).encode([line], TextOptions(markup="html"))
+        segment = source.notes[Markup]
+        (node,) = (node for node in segment.nodes if not node.is_atom)
+        assert source.text == segment.text == text
         assert text[node.start : node.end] == inside
-        assert source.segment.source == line
+        assert segment.source == line
 
     def test_outputs_have_the_tags_as_they_were(self, encoder):
         line = "Zu\u0308rich <b title='e\u0301\u00a0'>Cafe\u0301</b>\u200b"
-        (source,) = codec(encoder).encode([line], markup="html")
+        text = codec(encoder)
+        (source,) = text.encode([line], TextOptions(markup="html"))
         tokens = [encoder.decode([i]) for i in source.ids[:-1]]
         attention = np.eye(len(tokens))
         details = Details(tokens, tokens, np.zeros(len(tokens)), attention)
         found = Hypothesis(Output("Zürich Café"), [], 0.0, details)
-        (marked,) = with_markup(source, [found])
+        (marked,) = text.stages_of(source).after(source, [found])
         assert marked.output.text == "Zürich <b title='e\u0301\u00a0'>Café</b>"
 
     def test_a_line_that_nobody_sees_is_its_own_output(self, encoder):
-        (source,) = codec(encoder).encode(["\u200b<br>\ufeff"], markup="html")
+        text = codec(encoder)
+        (source,) = text.encode(["\u200b<br>\ufeff"], TextOptions(markup="html"))
         assert not source.ids
-        (found,) = with_markup(source, [])
+        (found,) = text.stages_of(source).after(source, [])
         assert found.output.text == "\u200b<br>\ufeff"
 
     def test_marks_are_read_and_control_characters_are_not(self, encoder):
-        text = codec(encoder, marks=PLACEHOLDERS)
-        (source,) = text.encode(["Zu\u0308\x11rich <code>x</code> Cafe\u0301"], markup="html")
-        (mark,) = source.segment.marks
-        assert source.text == source.segment.text == f"Zürich {mark} Café"
+        text = codec(encoder, trained_with=["markup_augmentation"])
+        line = "Zu\u0308\x11rich <code>x</code> Cafe\u0301"
+        (source,) = text.encode([line], TextOptions(markup="html"))
+        (mark,) = source.kept
+        assert source.text == source.notes[Markup].text == f"Zürich {mark} Café"
         (plain,) = text.encode(["Zu\u0308\x11rich"])
         assert plain.text == "Zürich"
 
@@ -178,8 +185,8 @@ class TestMarkup:
 class TestTerms:
     @pytest.mark.parametrize("term", ["Café", "Cafe\u0301", "Ca\u00adfé"])
     def test_terms_are_found_in_every_form(self, encoder, term):
-        terms = TermList.of({term: ["coffee", "cafe\u0301"]})
-        for source in codec(encoder).encode(FORMS, terms=terms):
+        options = TextOptions(terms={term: ["coffee", "cafe\u0301"]})
+        for source in codec(encoder).encode(FORMS, options):
             (wanted,) = source.terms.wanted(source.text)
             assert wanted.forms == ("coffee", "cafe\u0301")
 
@@ -192,10 +199,11 @@ class TestTerms:
 
 
 def test_alignments_count_the_words_of_the_line_as_it_is(encoder):
-    (source,) = codec(encoder).encode(["a \u200b b"])
+    text = codec(encoder)
+    (source,) = text.encode(["a \u200b b"])
     tokens = ["a", "b", "<EOS>"]
     details = Details(tokens, ["x", "y"], np.zeros(2), np.eye(3)[:2])
-    line = output_formatter("alignments", DecodeHParams())(
-        source, [Hypothesis(Output("x y"), [], 0.0, details)]
-    )
+    hypotheses = [Hypothesis(Output("x y"), [], 0.0, details)]
+    found = text.stages_of(source).after(source, hypotheses)
+    line = output_formatter("alignments", DecodeHParams())(source, found)
     assert line == "0-0 2-1"

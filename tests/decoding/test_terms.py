@@ -13,9 +13,10 @@ from t2t_lite.bin import t2t_decoder
 from t2t_lite.data.problem import Output
 from t2t_lite.decoding import jobs
 from t2t_lite.decoding.config import DecoderConfig
+from t2t_lite.decoding.request import TextOptions
 from t2t_lite.errors import UsageError
 from t2t_lite.metrics.by_name import score_outputs
-from t2t_lite.terms.term_list import TermList, occurs
+from t2t_lite.terms.term_list import occurs
 
 pytestmark = pytest.mark.integration  # searches with terms take seconds to trace
 
@@ -65,8 +66,6 @@ def test_outputs_meet_their_terms(translate):
     assert not has_terms(plain)
     assert has_terms(outputs)
     assert outputs[1:3] == plain[1:3]
-    assert list(translate.stream(iter(_LINES), terms=_TERMS)) == outputs
-    assert [translate(line, terms=_TERMS) for line in _LINES] == outputs
 
 
 def test_all_hypotheses_meet_them(translate):
@@ -106,28 +105,13 @@ def _decode(run, tmp_path, name, files, **settings):
     return target.read_bytes().decode().split("\n")[:-1]
 
 
-def test_files_json_and_a_killed_run(run, tmp_path, files, monkeypatch):
-    wanted = _decode(run, tmp_path, "out", files, output_format="json")
-    objects = [json.loads(line)["hypotheses"] for line in wanted]
-    assert has_terms([found[0]["text"] if found else "" for found in objects])
-    reports = [found[0].get("terms", []) if found else [] for found in objects]
-    assert reports[3] == [
+def test_what_was_met_is_told(translate):
+    found = translate(_LINES, 1, terms=_TERMS)
+    assert [len(own[0].terms) if own else 0 for own in found] == [len(words) for words in _MET]
+    assert found[3][0].terms == [
         {"term": "dog", "forms": ["Hund", "Hunde"], "times": 1, "met": 1},
         {"term": "cat", "forms": ["Katze"], "times": 1, "met": 1},
     ]
-    assert [len(report) for report in reports] == [len(words) for words in _MET]
-    append = jobs.BatchJournal.append
-
-    def killed(self, record):
-        append(self, record)
-        if record.lines and record.batch:
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(jobs.BatchJournal, "append", killed)
-        with pytest.raises(KeyboardInterrupt):
-            _decode(run, tmp_path, "again", files, output_format="json")
-    assert _decode(run, tmp_path, "again", files, output_format="json") == wanted
 
 
 def test_ensembles_with_prefixes_meet_them_too(run, tmp_path, files):
@@ -155,10 +139,11 @@ def test_terms_that_cannot_be_met_are_reported(run, tmp_path, files):
 )
 def test_searches_without_a_counterpart_are_refused(run, settings, message, monkeypatch):
     decoder = run.translator(beam_size=2)._decoder
-    monkeypatch.setattr(decoder, "hparams", decoder.hparams.copy(**settings))
+    hparams = decoder.hparams.copy(**settings)
+    monkeypatch.setattr(decoder.engine, "hparams", hparams)
     with pytest.raises(UsageError, match=message):
-        decoder.check_terms(TermList.of(_TERMS))
-    decoder.check_terms(None)
+        decoder.text.stages(TextOptions(terms=_TERMS))
+    decoder.text.stages(TextOptions())
 
 
 def test_ctranslate2_is_refused_by_name(run):
@@ -171,8 +156,8 @@ def test_ctranslate2_is_refused_by_name(run):
 def test_other_problems_are_refused():
     model = registry.model("transformer")(registry.hparams("transformer_test"), 0, 258)
     with pytest.raises(UsageError, match="translates no text line by line"):
-        bytes_decoder(model, BytesAlone()).check_terms(TermList.of(_TERMS))
-    copier().check_terms(TermList.of(_TERMS))
+        bytes_decoder(model, BytesAlone()).text.stages(TextOptions(terms=_TERMS))
+    copier().text.stages(TextOptions(terms=_TERMS))
 
 
 def test_the_flags_need_lines(run, files):

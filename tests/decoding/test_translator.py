@@ -218,7 +218,8 @@ def test_scores_take_no_search_settings_either():
 
 def test_a_translation_and_a_run_print_one_short_line(run):
     numbers = np.zeros([40, 30])
-    shown = repr(Translation("Eine Katze.", -0.5, ["x"] * 40, numbers[:, 0], ["y"] * 30, numbers))
-    assert shown == "Translation(text='Eine Katze.', score=-0.5, pivot='')"
+    details = ["x"] * 40, numbers[:, 0], ["y"] * 30, numbers
+    shown = repr(Translation("Eine Katze.", -0.5, *details, {"alignment": "0-0"}))
+    assert shown == "Translation(text='Eine Katze.', score=-0.5)"
     name = run.problem.name
     assert repr(run) == f"<Run '{run.folder}': transformer with {run.hparams_set} for {name}>"

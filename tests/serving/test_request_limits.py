@@ -3,17 +3,25 @@
 import pytest
 from starlette.exceptions import HTTPException
 
+from support.codecs import codec_of
+from support.copying import BYTES, Bytes
 from t2t_lite.decoding.hypotheses import Source
-from t2t_lite.markup.segment import parse
+from t2t_lite.decoding.request import TextOptions
+from t2t_lite.decoding.stages.registered import Stages
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.request_limits import RequestLimits
 from t2t_lite.serving.requests import parse as parse_request
-from t2t_lite.terms.term_list import TermList
 
 
-def marked(text: str) -> Source:
-    segment = parse(text, "html")
-    return Source(segment.text, [5, 1], segment=segment)
+def asking(text: str, **options) -> tuple[Source, Stages]:
+    """Returns a source, and its stages."""
+    codec = codec_of(Bytes(), BYTES)
+    (source,) = codec.encode([text], TextOptions(**options))
+    return source, codec.stages_of(source)
+
+
+def marked(text: str) -> tuple[Source, Stages]:
+    return asking(text, markup="html")
 
 
 def refused(call, *args) -> str:
@@ -25,13 +33,13 @@ def refused(call, *args) -> str:
 
 def test_pieces_of_markup_over_all_texts_and_outputs():
     limits = RequestLimits(20_000, 1)
-    limits.add(marked("a<br>&amp;{x}<!-- y --></b>" * 200), 1)
-    limits.add(marked("a<br>" * 1000), 1)
-    limits.add(Source("a", [5, 1]), 1)
+    limits.add(*marked("a<br>&amp;{x}<!-- y --></b>" * 200), 1)
+    limits.add(*marked("a<br>" * 1000), 1)
+    limits.add(*asking("a"), 1)
     message = "2001 tags, entities and placeholders: at most 2000 are allowed"
-    assert refused(limits.add, marked("a<br>"), 1) == message
+    assert refused(limits.add, *marked("a<br>"), 1) == message
     message = "2004 tags, entities and placeholders (times 4 outputs): at most 2000 are allowed"
-    assert refused(RequestLimits(20_000, 4).add, marked("a<br>" * 501), 1) == message
+    assert refused(RequestLimits(20_000, 4).add, *marked("a<br>" * 501), 1) == message
 
 
 @pytest.mark.parametrize(
@@ -39,18 +47,18 @@ def test_pieces_of_markup_over_all_texts_and_outputs():
 )
 def test_the_alignments_of_long_texts(text, subwords):
     limits = RequestLimits(20_000, 1)
-    limits.add(Source("a " * 1415, [5, 1]), 1415)
+    limits.add(*asking("a " * 1415), 1415)
     message = "long texts with markup: the squares of their subwords add up to 2002225: at most"
-    assert refused(limits.add, marked(text), subwords).startswith(message)
+    assert refused(limits.add, *marked(text), subwords).startswith(message)
 
 
 def test_forms_of_the_terms_of_all_texts():
-    terms = TermList.of({"a": ["x" * 200] * 50})
+    terms = {"a": ["x" * 200] * 50}
     limits = RequestLimits(20_000, 1)
     for _ in range(2):
-        limits.add(Source("a", [5, 1], terms=terms), 1)
+        limits.add(*asking("a", terms=terms), 1)
     message = "the forms of the texts' terms: 30000 characters: at most 20000 are allowed"
-    assert refused(limits.add, Source("a", [5, 1], terms=terms), 1) == message
+    assert refused(limits.add, *asking("a", terms=terms), 1) == message
 
 
 def test_characters_of_all_texts():
@@ -64,8 +72,8 @@ def test_characters_of_all_texts():
 def test_characters_of_terms_and_of_forbidden_words():
     body = '{"text": "a", "forbid": [%s]}'
     many = ", ".join(f'"{number:0200}"' for number in range(20))
-    assert parse_request((body % many).encode(), ServerConfig()).terms
-    message = "the forbidden words have 4001 characters: at most 4000 are allowed"
+    assert parse_request((body % many).encode(), ServerConfig()).options.forbid
+    message = '"forbid" has 4001 characters: at most 4000 are allowed'
     assert refused(parse_request, (body % f'{many}, "b"').encode(), ServerConfig()) == message
     message = "a term or word has 201 characters: at most 200 are allowed"
     assert refused(parse_request, (body % f'"{"x" * 201}"').encode(), ServerConfig()).startswith(

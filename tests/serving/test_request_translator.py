@@ -289,7 +289,5 @@ def test_a_request_may_have_markup(server):
             pieces = re.compile(r"<[^<>]*>|{name}")
             assert sorted(pieces.findall(hypothesis["text"])) == sorted(pieces.findall(text))
     status, answer = server.translate(text="a", markup="tex")
-    assert (status, answer["error"]) == (
-        422,
-        "markup 'tex': expected html, xml, placeholders",
-    )
+    assert status == 422
+    assert answer["error"].startswith("markup=tex: expected html, xml or placeholders")

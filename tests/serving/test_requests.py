@@ -6,9 +6,9 @@ import time
 import pytest
 from starlette.exceptions import HTTPException
 
+from t2t_lite.decoding.request import FIELDS
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.requests import parse
-from t2t_lite.terms.term_list import TermList
 
 LIMITS = ServerConfig(max_body_size=1 << 24)
 MEGABYTE = 1 << 20
@@ -33,15 +33,15 @@ def refused(body: bytes) -> tuple[int, str]:
         (
             b'{"texts": [' + b"1," * 1100 + b"1]}",
             413,
-            "too many fields, texts or terms: at most 128",
+            "too many fields or texts: at most 128",
         ),
         (b'{"' + b"x" * MEGABYTE + b'": 1}', 422, "unknown field 'xxxx"),
         (b'{"text": "' + b"\\u0061" * MEGABYTE + b'"}', 413, "text has 1048576 characters"),
         (b'{"text": "' + b'\\"' * MEGABYTE, 400, "the body is not JSON: Unterminated string"),
-        (b'{"text":' * 400_000, 413, "too many fields, texts or terms"),
+        (b'{"text":' * 400_000, 413, "too many fields or texts"),
         (b"[" * 400_000, 400, "the body is not JSON: maximum recursion depth"),
-        (b"[" + b"[]," * 400_000 + b"[]]", 413, "too many fields, texts or terms"),
-        (b'{"a":[' + b'{"a":1},' * 400_000 + b"1]}", 413, "too many fields, texts or terms"),
+        (b"[" + b"[]," * 400_000 + b"[]]", 413, "too many fields or texts"),
+        (b'{"a":[' + b'{"a":1},' * 400_000 + b"1]}", 413, "too many fields or texts"),
     ],
 )
 def test_errors_are_brief_and_early(body, status, message):
@@ -77,9 +77,17 @@ def test_every_encoding_of_json_is_read(encoding):
 
 
 def test_the_kind_of_markup_is_a_string():
-    assert parse(b'{"text": "a", "markup": "html"}', LIMITS).markup == "html"
-    assert parse(b'{"text": "a"}', LIMITS).markup == ""
+    assert parse(b'{"text": "a", "markup": "html"}', LIMITS).options.markup == "html"
+    assert parse(b'{"text": "a"}', LIMITS).options.markup == ""
     assert refused(b'{"text": "a", "markup": true}') == (422, '"markup" is not a string')
+
+
+@pytest.mark.parametrize("name", [name for name, field in FIELDS.items() if not field.checked])
+@pytest.mark.parametrize("wrong", [5, None, "x" * 101, "\ud800"])
+def test_texts_of_options_are_checked(name, wrong):
+    status, error = refused(json.dumps({"text": "a", name: wrong}).encode())
+    assert status in (413, 422)
+    assert f'"{name}"' in error
 
 
 def test_terms_and_forbidden_words():
@@ -87,13 +95,15 @@ def test_terms_and_forbidden_words():
         b'{"text": "a", "terms": {"file": "Datei", "tab": ["Reiter", "Register"]}, "forbid": ["x"]}'
     )
     forms = {"file": ("Datei",), "tab": ("Reiter", "Register")}
-    assert parse(body, LIMITS).terms == TermList(forms, ("x",))
-    assert not parse(b'{"text": "a"}', LIMITS).terms
+    options = parse(body, LIMITS).options
+    assert (options.terms, options.forbid) == (forms, ("x",))
+    options = parse(b'{"text": "a"}', LIMITS).options
+    assert (options.terms, options.forbid) == ({}, ())
     status, error = refused(b'{"text": "a", "terms": ["file"]}')
     assert (status, error[:40]) == (422, "terms=['file']: expected a mapping such ")
     many = {"text": "a", "terms": {str(i): "x" for i in range(201)}}
     status, error = refused(json.dumps(many).encode())
-    assert (status, error) == (413, "402 terms, forms and forbidden words: at most 400 are allowed")
+    assert (status, error) == (413, "402 texts in terms: at most 400 are allowed")
     words = [str(i) for i in range(400)]
     for most in (
         {"terms": dict.fromkeys(words[:200], "x")},
@@ -102,7 +112,8 @@ def test_terms_and_forbidden_words():
         {"forbid": words},
     ):
         texts = ["x"] * LIMITS.max_texts
-        assert parse(json.dumps({"texts": texts, **most}).encode(), LIMITS).terms
+        options = parse(json.dumps({"texts": texts, **most}).encode(), LIMITS).options
+        assert options.terms or options.forbid
     status, error = refused(json.dumps({"text": "a", "forbid": ["x" * 10**6]}).encode())
     assert (status, error[:42]) == (413, "a term or word has 1000000 characters: at ")
 
@@ -110,4 +121,4 @@ def test_terms_and_forbidden_words():
 def test_as_many_terms_as_are_allowed():
     terms = {f"source {i}": [f"target {i}"] for i in range(200)}
     fields = {"texts": ["a"] * LIMITS.max_texts, "terms": terms}
-    assert len(parse(json.dumps(fields, indent=2).encode(), LIMITS).terms.forms) == 200
+    assert len(parse(json.dumps(fields, indent=2).encode(), LIMITS).options.terms) == 200

@@ -22,6 +22,7 @@ from t2t_lite.data.text_problems import TranslateProblem
 from t2t_lite.decoding import jobs
 from t2t_lite.decoding.config import CTRANSLATE2, FLOAT32, DecoderConfig
 from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.decoding.request import TextOptions
 from t2t_lite.errors import UsageError
 from t2t_lite.generation.generator import generate_data
 from t2t_lite.metrics.base import OutputMetric
@@ -30,7 +31,6 @@ from t2t_lite.reporting.report import write_report
 from t2t_lite.runs.checkpoint_names import named_checkpoint
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
-from t2t_lite.text.languages import Languages
 from t2t_lite.training import checkpoint_evaluation, devices, trainer
 from t2t_lite.training.evaluation import Evaluator
 from t2t_lite.training.run_log import MetricsWriter
@@ -140,7 +140,7 @@ def test_each_member_is_read_and_translated_as_its_own(run, data):
     for code, name, metric in (("de", GERMAN, "bleu"), ("zh", CHINESE, "bleu_zh")):
         pairs = list(registry.problem(name).generate_samples("", "", "eval"))
         lines, references = ([pair[side] for pair in pairs] for side in ("inputs", "targets"))
-        sources = decoder.text.encode(lines, languages=Languages(target=code))
+        sources = decoder.text.encode(lines, TextOptions(target_language=code))
         outputs = [beams[0].output for beams in decoder.decode(sources)]
         for one in (metric, "chrf"):
             score = score_outputs(one, outputs, references).values[one]
