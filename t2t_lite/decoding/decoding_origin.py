@@ -60,15 +60,19 @@ class DecodingOrigin:
         """Returns all that determines the outputs, by names for messages, as values for JSON."""
         hparams = self.config.search_settings(trained[0].run).to_dict()
         shortlist = hparams.pop("shortlist")
-        return {
-            "task": "score" if self.config.score_file else "decode",
-            "input": [self._digest(path) for path in self.inputs],
-            "checkpoint": [one.origin() for one in trained],
-            "decode_hparams": hparams,
-            "shortlist": self._digest(shortlist),
-            "long_input": self.config.long_input,
-            "output_format": self.config.output_format,
-        } | origin(given_flags(self.config), self._digest) | self._shard()
+        return (
+            {
+                "task": "score" if self.config.score_file else "decode",
+                "input": [self._digest(path) for path in self.inputs],
+                "checkpoint": [one.origin() for one in trained],
+                "decode_hparams": hparams,
+                "shortlist": self._digest(shortlist),
+                "long_input": self.config.long_input,
+                "output_format": self.config.output_format,
+            }
+            | origin(given_flags(self.config), self._digest)
+            | self._shard()
+        )
 
     def of_journal(self, trained: Sequence[TrainedModel], decoder: Decoder) -> dict[str, Any]:
         """Returns all that determines the outputs to the bit; `others` have been read by now.

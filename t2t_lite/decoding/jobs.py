@@ -50,8 +50,8 @@ from t2t_lite.decoding.output_formats import (
 )
 from t2t_lite.decoding.perplexity import perplexity
 from t2t_lite.decoding.request import read_options
-from t2t_lite.decoding.stages.registered import unaligned
 from t2t_lite.decoding.shards import name_of_part, part_of
+from t2t_lite.decoding.stages.registered import unaligned
 from t2t_lite.decoding.trained_model import TrainedModel
 from t2t_lite.errors import DataError, UsageError
 from t2t_lite.metrics.by_name import (

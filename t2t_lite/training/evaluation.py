@@ -289,7 +289,7 @@ class TeacherForced:
             more = self._compiled(batch)._asdict()
             sums = {name: total + more[name].numpy() for name, total in sums.items()}
             characters += sum(map(self._characters, _rows(batch["targets"])))
-        found = {name: total.tolist() for name, total in sums.items()}
+        found: dict[str, Any] = {name: total.tolist() for name, total in sums.items()}
         totals = TeacherForcedTotals(**found, characters=characters)
         return {**teacher_forced_values(totals), "target_tokens": int(totals.tokens)}
 
