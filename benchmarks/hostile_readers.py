@@ -37,7 +37,7 @@ from t2t_lite.metrics.evalb_parameters import EvalbParameters
 from t2t_lite.reporting import report
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
-from t2t_lite.serving import requests
+from t2t_lite.serving import bodies, requests
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.text import trees, vocabularies
 from t2t_lite.text.bad_input import BadInput
@@ -377,6 +377,12 @@ def read_assignments(folder: pathlib.Path) -> None:
     )
 
 
+def read_request(body: bytes) -> requests.TranslationRequest:
+    """Reads a request in the server's own form."""
+    limits = ServerConfig()
+    return requests.checked(bodies.fields_of_json(body, limits), limits)
+
+
 REQUESTS = {
     "one": '{"text": "a", "n_best": 2, "attention": true}',
     "many": json.dumps({"texts": ENGLISH}),
@@ -425,9 +431,7 @@ READERS: dict[str, Reader] = {
     "part file": Reader(write_part, read_part, writes=("out", "out.part")),
     "requests": Reader(
         functools.partial(write_files, files=REQUESTS),
-        lambda folder: [
-            requests.parse(path.read_bytes(), ServerConfig()) for path in folder.iterdir()
-        ],
+        lambda folder: [read_request(path.read_bytes()) for path in folder.iterdir()],
     ),
     "answers": Reader(functools.partial(write_files, files=ANSWER), read_answer),
     "settings": Reader(functools.partial(write_files, files=ASSIGNMENTS), read_assignments),

@@ -25,10 +25,11 @@ from t2t_lite.decoding.long_lines import with_plain_breaks
 from t2t_lite.decoding.term_guide import TermGuide
 from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.serving.bodies import fields_of_json
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.prometheus import ServerMetrics
 from t2t_lite.serving.request_translator import RequestTranslator
-from t2t_lite.serving.requests import parse
+from t2t_lite.serving.requests import checked
 from t2t_lite.serving.worker import Answers
 from t2t_lite.text.marks import PLACEHOLDERS
 from t2t_lite.text.source_form import has_text
@@ -170,10 +171,11 @@ def _collecting(answers: Answers, found: list[bytes | HTTPException]) -> Iterato
 
 def read(folder: pathlib.Path) -> None:
     """Answers the requests of a folder; each answer has the markup of its text."""
+    limits = ServerConfig()
     for size in (0, 40):
         answer = translator(size)
         for path in sorted(folder.iterdir()):
-            request = parse(path.read_bytes(), ServerConfig())
+            request = checked(fields_of_json(path.read_bytes(), limits), limits)
             began = time.thread_time()
             bodies: list[bytes | HTTPException] = []
             for _ in _collecting(answer([request]), bodies):

@@ -90,6 +90,7 @@ def serve_ctranslate2(quantization: str, work: Work, port: int) -> None:
     from t2t_lite.serving.config import ServerConfig
     from t2t_lite.serving.prometheus import ServerMetrics
     from t2t_lite.serving.requests import TranslationRequest
+    from t2t_lite.serving.served_model import ServedModel
     from t2t_lite.serving.worker import Answerer, Answers, Worker
 
     def load() -> Answerer:
@@ -106,8 +107,8 @@ def serve_ctranslate2(quantization: str, work: Work, port: int) -> None:
         return answer
 
     config = ServerConfig(port=port, timeout=TIMEOUT)
-    about = {"beam_size": work.beam_size}
-    server.serve(Worker(load, config.queue_size), ServerMetrics(), config, about)
+    model = ServedModel("", work.beam_size)
+    server.serve(Worker(load, config.queue_size), ServerMetrics(), config, model)
 
 
 SERVERS: dict[str, Callable[[Work, int], None]] = {

@@ -11,8 +11,9 @@ from t2t_lite.serving.config import ServerConfig
 
 COMMAND = Command(
     "t2t-serve",
-    "serves a trained model over HTTP: POST /translate takes and returns JSON, / is a page to\n"
-    "try it, /health and /metrics are for operators. On SIGTERM it answers all requests and exits.",
+    "serves a trained model over HTTP: POST /translate takes requests in its own form and in\n"
+    "LibreTranslate's, / is a page to try it, /health and /metrics are for operators. On SIGTERM\n"
+    "it answers all requests and exits.",
     [
         "t2t-serve --output_dir=runs/base",
         """curl --json '{"text": "The cat sleeps.", "n_best": 2}' http://127.0.0.1:8080/translate""",

@@ -1,8 +1,11 @@
-"""The server's endpoints: translation, health, metrics, and a page to try it."""
+"""The server's endpoints: translation, languages, health, metrics, and a page to try it."""
 
 import asyncio
+import functools
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -13,16 +16,27 @@ from starlette.routing import Route
 
 from t2t_lite.errors import quoted
 from t2t_lite.reporting import pages
+from t2t_lite.serving.api_keys import ApiKeys
+from t2t_lite.serving.bodies import fields_of_form, fields_of_json
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.hosts import AllowedHosts
+from t2t_lite.serving.language_detector import LanguageDetector
+from t2t_lite.serving.language_pairs import LanguagePairs
+from t2t_lite.serving.libretranslate import LibreForm, is_libre
 from t2t_lite.serving.prometheus import ServerMetrics
-from t2t_lite.serving.requests import TranslationRequest, parse
+from t2t_lite.serving.requests import OptionRefusal, TranslationRequest, checked
+from t2t_lite.serving.served_model import ServedModel
 from t2t_lite.serving.worker import Worker
 from t2t_lite.text.language_names import english_name
 from t2t_lite.text.languages import Choice
 
 # Bytes of a body that are parsed in the event loop; a larger one is parsed in a thread.
 _MAX_PARSED_IN_LOOP = 1 << 16
+
+_JSON, _FORM = "application/json", "application/x-www-form-urlencoded"
+_KEY = "api_key"  # the field of a request
+# Tells a client that its HTML was translated as plain text.
+_FORMAT_USED = "X-Format-Used"
 
 
 class _Endpoints:
@@ -33,14 +47,17 @@ class _Endpoints:
         worker: Worker,
         metrics: ServerMetrics,
         config: ServerConfig,
-        about: Mapping[str, object],
-        languages: Mapping[str, Choice],
+        model: ServedModel,
     ) -> None:
         self._worker = worker
         self._metrics = metrics
         self._config = config
-        self._about = about
-        self._page = _page(languages)
+        self._about = {"problem": model.problem, "beam_size": model.beam_size}
+        self._keys = ApiKeys.read(config.api_keys)
+        self._page = _page(model.languages, needs_key=bool(self._keys))
+        pairs = LanguagePairs.of(model.languages, model.pair)
+        detector = LanguageDetector(sorted(pairs.sources))
+        self._libre = LibreForm(pairs, detector, model.beam_size, config)
 
     async def page(self, request: Request) -> Response:
         """GET /: a page where users type a sentence."""
@@ -49,7 +66,7 @@ class _Endpoints:
     async def health(self, request: Request) -> Response:
         """GET /health: 503 until the model is loaded, then 200."""
         ready = self._worker.is_ready
-        status = {"status": "ready" if ready else "loading"}
+        status = {"status": "ok" if ready else "loading"}
         return JSONResponse({**status, **self._about}, 200 if ready else 503)
 
     async def metrics(self, request: Request) -> Response:
@@ -57,40 +74,82 @@ class _Endpoints:
         return Response(self._metrics.text(), media_type="text/plain; version=0.0.4")
 
     async def translate(self, request: Request) -> Response:
-        """POST /translate: see `requests.parse` and `RequestTranslator`."""
+        """POST /translate: see `requests.checked`, `LibreForm` and `RequestTranslator`."""
         start = time.perf_counter()
         try:
-            response = Response(await self._answer(request), media_type="application/json")
+            response = await self._in_time(request, self._translated(request))
         except HTTPException as error:
             response = _error(request, error)
         self._metrics.requests.labels(response.status_code).inc()
         self._metrics.seconds.observe(time.perf_counter() - start)
         return response
 
-    async def _answer(self, request: Request) -> bytes:
-        body = None
+    async def languages(self, request: Request) -> Response:
+        """GET /languages: see `LanguagePairs.listed`."""
+        return JSONResponse(self._libre.pairs.listed())
+
+    async def settings(self, request: Request) -> Response:
+        """GET /frontend/settings: see `LibreForm.settings`."""
+        return JSONResponse(self._libre.settings(needs_key=bool(self._keys)))
+
+    async def detect(self, request: Request) -> Response:
+        """POST /detect: see `LibreForm.detect`."""
+        return await self._in_time(request, self._detected(request))
+
+    async def _detected(self, request: Request) -> Response:
+        fields = await self._fields(request)
+        return JSONResponse(await asyncio.to_thread(self._libre.detect, fields))
+
+    async def _translated(self, request: Request) -> Response:
+        if refusal := self._worker.refusal():
+            raise refusal
+        fields = await self._fields(request)
+        if not is_libre(fields):
+            answer = await self._submitted(checked(fields, self._config))
+            return Response(answer, media_type=_JSON)
+        asked = await asyncio.to_thread(self._libre.read, fields)
+        headers = {}
+        try:
+            answer = await self._submitted(asked.request)
+        except OptionRefusal as refusal:
+            if refusal.option != "markup":
+                raise
+            asked = asked.in_plain_text
+            answer = await self._submitted(asked.request)
+            headers = {_FORMAT_USED: "text"}
+        return Response(asked.answer(answer), headers=headers, media_type=_JSON)
+
+    async def _submitted(self, wanted: TranslationRequest) -> bytes:
+        return await asyncio.wrap_future(self._worker.submit(wanted))
+
+    async def _in_time(self, request: Request, answering: Awaitable[Response]) -> Response:
+        """Waits for the request to arrive, and for its answer, until the timeout."""
+        seconds = f"{self._config.timeout:g} seconds"
+        request.state.has_arrived = False
         try:
             async with asyncio.timeout(self._config.timeout):
-                body = await self._body(request)
-                wanted = await self._parsed(body)
-                return await asyncio.wrap_future(self._worker.submit(wanted))
+                return await answering
         except TimeoutError:
-            seconds = f"{self._config.timeout:g} seconds"
-            if body is None:
-                message = f"the request did not arrive within {seconds}"
-                raise HTTPException(408, message, {"Connection": "close"}) from None
-            raise HTTPException(504, f"no answer within {seconds}") from None
+            if request.state.has_arrived:
+                raise HTTPException(504, f"no answer within {seconds}") from None
+            message = f"the request did not arrive within {seconds}"
+            raise HTTPException(408, message, {"Connection": "close"}) from None
         except asyncio.CancelledError:  # the shutdown's time is over
             raise HTTPException(503, "the server is shutting down") from None
 
-    async def _parsed(self, body: bytes) -> TranslationRequest:
+    async def _fields(self, request: Request) -> dict[str, Any]:
+        """Reads the fields of a request, and checks its key."""
+        read = _reader(request)
+        body = await self._body(request)
+        request.state.has_arrived = True
         if len(body) <= _MAX_PARSED_IN_LOOP:
-            return parse(body, self._config)
-        return await asyncio.to_thread(parse, body, self._config)
+            fields = read(body, self._config)
+        else:
+            fields = await asyncio.to_thread(read, body, self._config)
+        self._keys.check(fields.pop(_KEY, None))
+        return fields
 
     async def _body(self, request: Request) -> bytes:
-        if refusal := _media_refusal(request) or self._worker.refusal():
-            raise refusal
         body, limit = bytearray(), self._config.max_body_size
         try:
             async for chunk in request.stream():
@@ -103,7 +162,7 @@ class _Endpoints:
         return bytes(body)
 
 
-def _page(languages: Mapping[str, Choice]) -> str:
+def _page(languages: Mapping[str, Choice], needs_key: bool) -> str:
     """Returns the page, with a list of languages to choose from for each side that has some."""
     lists = {}
     for side, (codes, default) in languages.items():
@@ -111,15 +170,37 @@ def _page(languages: Mapping[str, Choice]) -> str:
         labels = {code: f"{name} ({code})" if name else code for code, name in names.items()}
         in_order = sorted(labels.items(), key=lambda item: item[1].casefold())
         lists[side] = {"options": in_order, "default": default}
-    return pages.render("serving/page.html", languages=lists)
+    return pages.render("serving/page.html", languages=lists, needs_key=needs_key)
 
 
-def _media_refusal(request: Request) -> HTTPException | None:
-    """Refuses types that forms on other sites can send; for JSON, browsers ask permission first."""
-    media_type = request.headers.get("content-type", "")
-    if media_type.partition(";")[0].strip().lower() == "application/json":
-        return None
-    return HTTPException(415, f"Content-Type must be application/json, not {quoted(media_type)}")
+def _reader(request: Request) -> Callable[[bytes, ServerConfig], dict[str, Any]]:
+    """Returns what reads the body of a request, by its content type.
+
+    For JSON, browsers ask permission before another site's page may send it. Forms they just send,
+    but say whose page it is.
+
+    Raises:
+        HTTPException: 403: the form is another site's; 415: the type is not one of these.
+    """
+    given, query = request.headers.get("content-type", ""), request.url.query
+    media_type = given.partition(";")[0].strip().lower()
+    if media_type == _JSON:
+        return fields_of_json
+    if media_type != _FORM and (media_type or not query):
+        raise HTTPException(415, f"Content-Type must be {_JSON} or {_FORM}, not {quoted(given)}")
+    origin = request.headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
+        message = f"a page of {quoted(origin)} may not use this server"
+        raise HTTPException(
+            403, f"{message}: send {_JSON} from a program, or use the server's page"
+        )
+    return functools.partial(_fields_of_form, query)
+
+
+def _fields_of_form(query: str, body: bytes, limits: ServerConfig) -> dict[str, Any]:
+    """Reads the fields of a form's address and of its body."""
+    encoded = body.decode("latin-1") if body else ""
+    return fields_of_form("&".join(filter(None, (query, encoded))), limits)
 
 
 def _error(request: Request, error: Exception) -> Response:
@@ -132,9 +213,8 @@ def make_app(
     worker: Worker,
     metrics: ServerMetrics,
     config: ServerConfig,
-    about: Mapping[str, object],
+    model: ServedModel,
     hosts: frozenset[str] | None,
-    languages: Mapping[str, Choice],
 ) -> Starlette:
     """Returns the server as an ASGI application.
 
@@ -142,14 +222,19 @@ def make_app(
         worker: translates.
         metrics: the counters to update.
         config: limits.
-        about: what /health reports besides its status.
+        model: what is served.
         hosts: the host names that clients may use; None: any.
-        languages: those of each side that the page lets users choose.
+
+    Raises:
+        UsageError: the file of keys has none.
     """
-    endpoints = _Endpoints(worker, metrics, config, about, languages)
+    endpoints = _Endpoints(worker, metrics, config, model)
     routes = [
         Route("/", endpoints.page),
         Route("/translate", endpoints.translate, methods=["POST"]),
+        Route("/detect", endpoints.detect, methods=["POST"]),
+        Route("/languages", endpoints.languages),
+        Route("/frontend/settings", endpoints.settings),
         Route("/health", endpoints.health),
         Route("/metrics", endpoints.metrics),
     ]

@@ -31,6 +31,18 @@ class ServerConfig(TrainedModelConfig):
         group="Where",
     )
     port: int = setting(8080, "Port to listen on; 0 picks a free one.", minimum=0, maximum=65535)
+    api_keys: str = setting(
+        "",
+        "File with a key in each line: only clients that send one of them, as api_key, may "
+        "translate.",
+        path=True,
+    )
+    from_code: str = setting(
+        "",
+        "Code of the texts' language, such as en (default: that in the problem's name).",
+        group="What LibreTranslate's clients see",
+    )
+    to_code: str = setting("", "Code of the outputs' language, likewise.")
     max_body_size: int = setting(
         1 << 20, "Bytes per request; a larger one is answered 413.", minimum=1, group="Limits"
     )

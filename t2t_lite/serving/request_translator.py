@@ -15,13 +15,19 @@ from t2t_lite.decoding.divergence import NoOutputError
 from t2t_lite.decoding.hypotheses import Hypothesis, Source, first_different
 from t2t_lite.decoding.long_lines import with_plain_breaks
 from t2t_lite.decoding.output_formats import fields_of
+from t2t_lite.decoding.stages.stage import RefusedError
 from t2t_lite.errors import UserError
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.prometheus import ServerMetrics
 from t2t_lite.serving.request_limits import RequestLimits
-from t2t_lite.serving.requests import SLICE_CHARACTERS, TranslationRequest, size_of
+from t2t_lite.serving.requests import (
+    SLICE_CHARACTERS,
+    OptionRefusal,
+    TranslationRequest,
+    size_of,
+)
 from t2t_lite.serving.worker import Answers
 from t2t_lite.text.text_encoder import EOS_ID
 
@@ -138,6 +144,8 @@ class RequestTranslator:
                 sources += self._plain.text.encode([text], request.options, "text", number)
                 # Before others are encoded.
                 limits.add(sources[-1], stages.then or stages, self._subwords(sources[-1:]))
+        except RefusedError as error:
+            raise OptionRefusal(error.option, str(error)) from error
         except UserError as error:
             raise HTTPException(422, str(error)) from error
         if request.attention and request.n_best * limits.subwords > _MAX_ATTENTION:

@@ -1,9 +1,6 @@
-"""Parses the JSON of requests, checking every field."""
+"""The fields of a request, all of which are checked."""
 
 import itertools
-import json
-import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -21,17 +18,10 @@ _LEAST_CHARACTERS = 64
 
 _FIELDS = ("text", "texts", "n_best", "attention", *FIELDS)
 
-# The parts that take time to parse: strings, and the ends of other values. Each text, term or form
-# has two at most, a string and what ends it; the other fields have fewer than the number below.
-_PART = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[,\]}]', re.DOTALL)
-_MAX_OTHER_PARTS = 32
-
 # Text has about four characters for each subword, and tags besides.
 _CHARACTERS_OF_SUBWORD = 10
 
-_MAX_LISTED = 400  # texts in the lists and mappings of other fields
-
-_MAX_DIGITS = 18  # of a whole number; no real value has more
+MAX_LISTED = 400  # texts in the lists and mappings of other fields
 
 
 class TranslationRequest(NamedTuple):
@@ -49,17 +39,28 @@ def size_of(text: str) -> int:
     return max(len(text), _LEAST_CHARACTERS)
 
 
-def parse(body: bytes, limits: ServerConfig) -> TranslationRequest:
-    """Reads the JSON of a request.
+class OptionRefusal(HTTPException):
+    """The model, or its search, cannot do what an option asks.
+
+    Attributes:
+        option: the field of `TextOptions`.
+    """
+
+    def __init__(self, option: str, detail: str) -> None:
+        super().__init__(422, detail)
+        self.option = option
+
+
+def checked(fields: Mapping[str, Any], limits: ServerConfig) -> TranslationRequest:
+    """Checks the fields of a request.
 
     Args:
-        body: an object with "text" or "texts", and perhaps the other `_FIELDS`.
+        fields: "text" or "texts", and perhaps the other `_FIELDS`.
         limits: `max_texts`, `max_text_length` and `max_subwords` apply.
 
     Raises:
-        HTTPException: 400: not JSON; 422: not as above; 413: too many texts, or too long ones.
+        HTTPException: 422: not as above; 413: too many texts, or too long ones.
     """
-    fields = _object(body, limits)
     for name in fields:
         if name not in _FIELDS:
             raise HTTPException(422, f"unknown field {quoted(name)}{did_you_mean(name, _FIELDS)}")
@@ -72,7 +73,7 @@ def parse(body: bytes, limits: ServerConfig) -> TranslationRequest:
     if len(texts) > limits.max_texts:
         raise HTTPException(413, f"{len(texts)} texts: at most {limits.max_texts} are allowed")
     for number, text in enumerate(texts, 1):
-        _check(text, "text" if is_single else f"text {number}", limits.max_text_length)
+        check_text(text, "text" if is_single else f"text {number}", limits.max_text_length)
     size, most = sum(map(len, texts)), _CHARACTERS_OF_SUBWORD * limits.max_subwords
     if size > most:
         raise HTTPException(413, f"the texts have {size} characters: at most {most} are allowed")
@@ -98,7 +99,7 @@ def parse_options(given: Mapping[str, Any], limits: ServerConfig) -> TextOptions
     """
     for name, value in given.items():
         if FIELDS[name].checked is None:
-            _check(value, f'"{name}"', FIELDS[name].most)
+            check_text(value, f'"{name}"', FIELDS[name].most)
     try:
         options = TextOptions(**given)
     except TooLongError as error:
@@ -106,12 +107,12 @@ def parse_options(given: Mapping[str, Any], limits: ServerConfig) -> TextOptions
     except UsageError as error:
         raise HTTPException(422, str(error)) from None
     listed = {name: [*_texts_in(getattr(options, name))] for name in given if FIELDS[name].checked}
-    if (count := sum(map(len, listed.values()))) > _MAX_LISTED:
+    if (count := sum(map(len, listed.values()))) > MAX_LISTED:
         what = f"texts in {' and '.join(listed)}"
-        raise HTTPException(413, f"{count} {what}: at most {_MAX_LISTED} are allowed")
+        raise HTTPException(413, f"{count} {what}: at most {MAX_LISTED} are allowed")
     for name, texts in listed.items():
         for text in texts:
-            _check(text, f'a text in "{name}"', limits.max_text_length)
+            check_text(text, f'a text in "{name}"', limits.max_text_length)
         size, most = sum(map(len, texts)), FIELDS[name].most
         if 0 < most < size:
             raise HTTPException(413, f'"{name}" has {size} characters: at most {most} are allowed')
@@ -128,53 +129,17 @@ def _texts_in(value: Any) -> Iterator[str]:
         yield from _texts_in(item)
 
 
-def _object(body: bytes, limits: ServerConfig) -> dict[str, Any]:
-    """Reads an object; refuses, before parsing, one with more parts than any request has."""
-    try:
-        text = body.decode(json.detect_encoding(body), "surrogatepass")
-        _count_parts(text, limits)
-        fields = json.loads(
-            text,
-            object_pairs_hook=_unique,
-            parse_int=_whole_number,
-            parse_constant=_refuse_constant,
-        )
-    except (ValueError, RecursionError) as error:
-        raise HTTPException(400, f"the body is not JSON: {error}") from error
-    if not isinstance(fields, dict):
-        raise HTTPException(422, 'expected an object such as {"text": "..."}')
-    return fields
+def check_text(text: Any, name: str, longest: int) -> None:
+    """Checks one text of a request.
 
+    Args:
+        text: what the request has in its place.
+        name: what messages call it.
+        longest: the most characters that are allowed.
 
-def _count_parts(text: str, limits: ServerConfig) -> None:
-    maximum = 2 * (limits.max_texts + _MAX_LISTED) + _MAX_OTHER_PARTS
-    if next(itertools.islice(_PART.finditer(text), maximum, None), None):
-        message = (
-            f"too many fields or texts: at most {limits.max_texts} texts, and {_MAX_LISTED} texts "
-            "in the lists of other fields are allowed"
-        )
-        raise HTTPException(413, message)
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        (name, _), *_ = Counter(name for name, _ in pairs).most_common(1)
-        raise HTTPException(422, f"field {quoted(name)} is given twice")
-    return fields
-
-
-def _whole_number(digits: str) -> int:
-    if len(digits) > _MAX_DIGITS:
-        raise HTTPException(422, f"the number {quoted(digits)} is too large")
-    return int(digits)
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a JSON number")
-
-
-def _check(text: Any, name: str, longest: int) -> None:
+    Raises:
+        HTTPException: 422: it is no text; 413: it is too long.
+    """
     if not isinstance(text, str):
         raise HTTPException(422, f"{name} is not a string")
     if len(text) > longest:

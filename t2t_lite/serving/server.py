@@ -13,6 +13,7 @@ from typing import cast
 
 import uvicorn
 
+from t2t_lite.data.problem import Problem
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.runs.checkpoint_names import named_model
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -22,8 +23,10 @@ from t2t_lite.serving.hosts import allowed_hosts, bracketed
 from t2t_lite.serving.prometheus import ServerMetrics
 from t2t_lite.serving.protocol import Protocol, WholeRequests
 from t2t_lite.serving.request_translator import RequestTranslator
+from t2t_lite.serving.served_model import ServedModel
 from t2t_lite.serving.worker import Worker
-from t2t_lite.text.languages import NO_CHOICE, Choice, choices, speaking
+from t2t_lite.text.language_names import require_code
+from t2t_lite.text.languages import Choice, Languages, choices, speaking
 
 log = logging.getLogger(__name__)
 
@@ -46,17 +49,37 @@ def run(config: ServerConfig) -> None:
         lambda: RequestTranslator.load(opened, checkpoint, hparams, metrics, config),
         config.queue_size,
     )
-    about = {"problem": opened.problem.name, "beam_size": hparams.beam_size}
     languages = choices(speaking(opened.encoders, hparams.languages))
-    serve(worker, metrics, config, about, languages)
+    pair = _pair(opened.problem, languages, config)
+    model = ServedModel(opened.problem.name, hparams.beam_size, languages, pair)
+    serve(worker, metrics, config, model)
+
+
+def _pair(problem: Problem, languages: Mapping[str, Choice], config: ServerConfig) -> Languages:
+    """Returns the codes of a model's languages: those given, else the problem's.
+
+    Raises:
+        UsageError: a code is none, or is given for a side of several languages.
+    """
+    given = Languages(config.from_code, config.to_code)
+    for flag, side, code in zip(("from_code", "to_code"), Languages._fields, given, strict=True):
+        if code:
+            require_code(flag, code)
+        if code and side in languages:
+            raise UsageError(
+                f"--{flag}={code}: the model has several {side} languages, which it names itself; "
+                "leave the flag out"
+            )
+    return Languages(
+        given.source or problem.source_language, given.target or problem.target_language
+    )
 
 
 def serve(
     worker: Worker,
     metrics: ServerMetrics,
     config: ServerConfig,
-    about: Mapping[str, object],
-    languages: Mapping[str, Choice] = NO_CHOICE,
+    model: ServedModel,
 ) -> None:
     """Serves until a signal, and ends within the timeout after it.
 
@@ -64,12 +87,11 @@ def serve(
         worker: translates; is started and closed here.
         metrics: the counters to update.
         config: address and limits.
-        about: what /health reports besides its status.
-        languages: those of each side that the page lets users choose.
+        model: what is served.
     """
     _allow_files(config.max_connections)
-    with listen(config.host, config.port) as listener:
-        server = make_server(worker, metrics, config, about, listener, languages)
+    with listen(config.host, config.port, bool(config.api_keys)) as listener:
+        server = make_server(worker, metrics, config, model, listener)
 
         def end(*_: object) -> None:
             _end_within(config.timeout)
@@ -126,9 +148,8 @@ def make_server(
     worker: Worker,
     metrics: ServerMetrics,
     config: ServerConfig,
-    about: Mapping[str, object],
+    model: ServedModel,
     listener: socket.socket,
-    languages: Mapping[str, Choice] = NO_CHOICE,
 ) -> Server:
     """Returns a server that is ready to run on a socket.
 
@@ -136,13 +157,12 @@ def make_server(
         worker: translates.
         metrics: the counters to update.
         config: limits.
-        about: what /health reports besides its status.
+        model: what is served.
         listener: the socket.
-        languages: those of each side that the page lets users choose.
     """
     metrics.queue_length.set_function(lambda: worker.waiting)
     hosts = allowed_hosts(listener, config.host)
-    app = make_app(worker, metrics, config, about, hosts, languages)
+    app = make_app(worker, metrics, config, model, hosts)
     settings = uvicorn.Config(
         WholeRequests(app),
         http=Protocol.limited(config),
@@ -175,8 +195,14 @@ def _allow_files(max_connections: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """Opens the socket, and logs its address."""
+def listen(host: str, port: int, needs_key: bool = False) -> socket.socket:
+    """Opens the socket, and logs its address.
+
+    Args:
+        host: the address to listen on.
+        port: the port; 0: any free one.
+        needs_key: whether clients need a key.
+    """
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listener = socket.create_server(address[:2], family=family)
@@ -189,6 +215,6 @@ def listen(host: str, port: int) -> socket.socket:
     # acknowledge the first, which takes Linux 40 ms.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     log.info("listening on http://%s:%d", bracketed(host), listener.getsockname()[1])
-    if not ipaddress.ip_address(address[0]).is_loopback:
-        log.warning("anyone who can reach this machine can use the model: there is no password")
+    if not (needs_key or ipaddress.ip_address(address[0]).is_loopback):
+        log.warning("anyone who can reach this machine can use the model: --api_keys is not given")
     return listener

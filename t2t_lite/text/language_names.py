@@ -11,9 +11,10 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from t2t_lite.errors import closest
+from t2t_lite.errors import UsageError, closest
 
 _SEPARATOR = re.compile("[-_]")
+_CODE = re.compile("[A-Za-z]+(?:[-_][A-Za-z0-9]+)*")
 
 # How alike a name and its misspelling are at least: "Deutsch" and "Dutch" are 0.83 alike.
 _LIKE_NAMES = 0.85
@@ -33,6 +34,12 @@ _LIKENESSES: tuple[Callable[[_Tag], Any], ...] = (
     lambda tag: (tag.language, tag.region),
     lambda tag: tag.language,
 )
+
+
+def require_code(flag: str, code: str) -> None:
+    """Raises UsageError unless a flag's value may be the code of a language."""
+    if not _CODE.fullmatch(code):
+        raise UsageError(f"--{flag}={code}: expected the code of a language, such as en")
 
 
 def english_name(code: str) -> str:
@@ -57,10 +64,9 @@ def meant(text: str, codes: Iterable[str]) -> list[str]:
     known, names = sorted(codes), _table()["names"]
     words = _words(english_name(text) or text)
     named = [code for code, name in names.items() if _words(name) == words]
-    for tag in map(_tag, (text, *named)):
-        for likeness in _LIKENESSES:
-            if alike := [code for code in known if likeness(_tag(code)) == likeness(tag)]:
-                return alike
+    for code in (text, *named):
+        if alike := same_language(code, known):
+            return alike
     if named:
         return [code for code in known if words < _words(english_name(code))]
     by_name = {name.casefold(): code for code in known if (name := english_name(code))}
@@ -69,6 +75,23 @@ def meant(text: str, codes: Iterable[str]) -> list[str]:
     return [by_name[name] for name in closest(given, by_name, _LIKE_NAMES)] or [
         by_code[code] for code in closest(given, by_code)
     ]
+
+
+def same_language(code: str, codes: Iterable[str]) -> list[str]:
+    """Returns those of some codes that stand for the language of a code of any standard.
+
+    Script and region count if they can: `pt_PT` is not `pt_BR` where both are among the codes.
+    """
+    tag, known = _tag(code), sorted(codes)
+    for likeness in _LIKENESSES:
+        if alike := [other for other in known if likeness(_tag(other)) == likeness(tag)]:
+            return alike
+    return []
+
+
+def base_code(code: str) -> str:
+    """Returns a code's language alone, by ISO 639-1 if it has such a code: `de` of `deu_Latn`."""
+    return _tag(code).language
 
 
 @functools.cache

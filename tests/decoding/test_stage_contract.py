@@ -18,7 +18,7 @@ import pytest
 from starlette.exceptions import HTTPException
 
 from support.echo import echoing, encoders_of
-from support.servers import answers_of
+from support.servers import answers_of, request_of
 from t2t_lite.decoding import jobs, request
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.request import FIELDS, Options, TextOptions
@@ -29,7 +29,6 @@ from t2t_lite.errors import UsageError
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.prometheus import ServerMetrics
 from t2t_lite.serving.request_translator import RequestTranslator
-from t2t_lite.serving.requests import parse
 from t2t_lite.settings import settings_of
 
 LINES = [
@@ -250,7 +249,7 @@ def refusal_of(call, *args, **options) -> str:
 def answered(decoder, body):
     """Returns what a server answers to a request."""
     translate = RequestTranslator(decoder, ServerMetrics(), ServerConfig())
-    (answer,) = answers_of(translate, [parse(json.dumps(body).encode(), ServerConfig())])
+    (answer,) = answers_of(translate, [request_of(json.dumps(body).encode(), ServerConfig())])
     return answer
 
 

@@ -5,12 +5,12 @@ from starlette.exceptions import HTTPException
 
 from support.codecs import codec_of
 from support.copying import BYTES, Bytes
+from support.servers import request_of
 from t2t_lite.decoding.hypotheses import Source
 from t2t_lite.decoding.request import TextOptions
 from t2t_lite.decoding.stages.registered import Stages
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.request_limits import RequestLimits
-from t2t_lite.serving.requests import parse as parse_request
 
 
 def asking(text: str, **options) -> tuple[Source, Stages]:
@@ -64,18 +64,18 @@ def test_forms_of_the_terms_of_all_texts():
 def test_characters_of_all_texts():
     body = '{"texts": ["%s", "%s"]}'
     limits = ServerConfig(max_subwords=10)
-    assert parse_request((body % ("x" * 60, "y" * 40)).encode(), limits).texts
+    assert request_of((body % ("x" * 60, "y" * 40)).encode(), limits).texts
     message = "the texts have 101 characters: at most 100 are allowed"
-    assert refused(parse_request, (body % ("x" * 61, "y" * 40)).encode(), limits) == message
+    assert refused(request_of, (body % ("x" * 61, "y" * 40)).encode(), limits) == message
 
 
 def test_characters_of_terms_and_of_forbidden_words():
     body = '{"text": "a", "forbid": [%s]}'
     many = ", ".join(f'"{number:0200}"' for number in range(20))
-    assert parse_request((body % many).encode(), ServerConfig()).options.forbid
+    assert request_of((body % many).encode(), ServerConfig()).options.forbid
     message = '"forbid" has 4001 characters: at most 4000 are allowed'
-    assert refused(parse_request, (body % f'{many}, "b"').encode(), ServerConfig()) == message
+    assert refused(request_of, (body % f'{many}, "b"').encode(), ServerConfig()) == message
     message = "a term or word has 201 characters: at most 200 are allowed"
-    assert refused(parse_request, (body % f'"{"x" * 201}"').encode(), ServerConfig()).startswith(
+    assert refused(request_of, (body % f'"{"x" * 201}"').encode(), ServerConfig()).startswith(
         message
     )

@@ -252,7 +252,7 @@ def test_the_command_listens_on_loopback_and_ends_on_sigterm(run, decoder):
             assert states[0] == 503, "it listens before the model is loaded"
             about = json.loads(server.ask("GET", "/health").content)
             assert about == {
-                "status": "ready",
+                "status": "ok",
                 "problem": "translate_ende_wmt_characters",
                 "beam_size": 3,
             }

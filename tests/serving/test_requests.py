@@ -6,9 +6,9 @@ import time
 import pytest
 from starlette.exceptions import HTTPException
 
+from support.servers import request_of
 from t2t_lite.decoding.request import FIELDS
 from t2t_lite.serving.config import ServerConfig
-from t2t_lite.serving.requests import parse
 
 LIMITS = ServerConfig(max_body_size=1 << 24)
 MEGABYTE = 1 << 20
@@ -16,7 +16,7 @@ MEGABYTE = 1 << 20
 
 def refused(body: bytes) -> tuple[int, str]:
     with pytest.raises(HTTPException) as error:
-        parse(body, LIMITS)
+        request_of(body, LIMITS)
     return error.value.status_code, error.value.detail
 
 
@@ -61,24 +61,24 @@ def test_long_names_are_quoted_by_their_beginning():
 def test_as_many_texts_as_are_allowed_and_no_more():
     texts = ['"\\,[]{}' * 100] * LIMITS.max_texts
     fields = {"texts": texts, "n_best": 2, "attention": True}
-    assert parse(json.dumps(fields, indent=2).encode(), LIMITS).texts == texts
+    assert request_of(json.dumps(fields, indent=2).encode(), LIMITS).texts == texts
     status, error = refused(json.dumps({"texts": [*texts, ""]}).encode())
     assert (status, error) == (413, "129 texts: at most 128 are allowed")
 
 
 def test_the_largest_number_is_read():
     body = b'{"text": "a", "n_best": ' + b"9" * 18 + b"}"
-    assert parse(body, LIMITS).n_best == 10**18 - 1
+    assert request_of(body, LIMITS).n_best == 10**18 - 1
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
 def test_every_encoding_of_json_is_read(encoding):
-    assert parse('{"text": "日本語"}'.encode(encoding), LIMITS).texts == ["日本語"]
+    assert request_of('{"text": "日本語"}'.encode(encoding), LIMITS).texts == ["日本語"]
 
 
 def test_the_kind_of_markup_is_a_string():
-    assert parse(b'{"text": "a", "markup": "html"}', LIMITS).options.markup == "html"
-    assert parse(b'{"text": "a"}', LIMITS).options.markup == ""
+    assert request_of(b'{"text": "a", "markup": "html"}', LIMITS).options.markup == "html"
+    assert request_of(b'{"text": "a"}', LIMITS).options.markup == ""
     assert refused(b'{"text": "a", "markup": true}') == (422, '"markup" is not a string')
 
 
@@ -95,9 +95,9 @@ def test_terms_and_forbidden_words():
         b'{"text": "a", "terms": {"file": "Datei", "tab": ["Reiter", "Register"]}, "forbid": ["x"]}'
     )
     forms = {"file": ("Datei",), "tab": ("Reiter", "Register")}
-    options = parse(body, LIMITS).options
+    options = request_of(body, LIMITS).options
     assert (options.terms, options.forbid) == (forms, ("x",))
-    options = parse(b'{"text": "a"}', LIMITS).options
+    options = request_of(b'{"text": "a"}', LIMITS).options
     assert (options.terms, options.forbid) == ({}, ())
     status, error = refused(b'{"text": "a", "terms": ["file"]}')
     assert (status, error[:40]) == (422, "terms=['file']: expected a mapping such ")
@@ -112,7 +112,7 @@ def test_terms_and_forbidden_words():
         {"forbid": words},
     ):
         texts = ["x"] * LIMITS.max_texts
-        options = parse(json.dumps({"texts": texts, **most}).encode(), LIMITS).options
+        options = request_of(json.dumps({"texts": texts, **most}).encode(), LIMITS).options
         assert options.terms or options.forbid
     status, error = refused(json.dumps({"text": "a", "forbid": ["x" * 10**6]}).encode())
     assert (status, error[:42]) == (413, "a term or word has 1000000 characters: at ")
@@ -121,4 +121,4 @@ def test_terms_and_forbidden_words():
 def test_as_many_terms_as_are_allowed():
     terms = {f"source {i}": [f"target {i}"] for i in range(200)}
     fields = {"texts": ["a"] * LIMITS.max_texts, "terms": terms}
-    assert len(parse(json.dumps(fields, indent=2).encode(), LIMITS).options.terms) == 200
+    assert len(request_of(json.dumps(fields, indent=2).encode(), LIMITS).options.terms) == 200

@@ -8,15 +8,22 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from t2t_lite.serving.bodies import fields_of_json
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.prometheus import ServerMetrics
 from t2t_lite.serving.request_translator import RequestTranslator
-from t2t_lite.serving.requests import TranslationRequest
+from t2t_lite.serving.requests import TranslationRequest, checked
+from t2t_lite.serving.served_model import ServedModel
 from t2t_lite.serving.server import listen, make_server
 from t2t_lite.serving.worker import Answerer, Answers, Worker
-from t2t_lite.text.languages import NO_CHOICE, Choice
+from t2t_lite.text.languages import ANY, NO_CHOICE, Choice, Languages
 
 BEAMS = 3
+
+
+def request_of(body: bytes, limits: ServerConfig) -> TranslationRequest:
+    """Reads a request from its JSON, or raises as the server answers."""
+    return checked(fields_of_json(body, limits), limits)
 
 
 class Client:
@@ -109,16 +116,19 @@ def echo(requests: list[TranslationRequest]) -> list[bytes]:
 
 @contextlib.contextmanager
 def serve(
-    answerer: Answerer = echo, languages: Mapping[str, Choice] = NO_CHOICE, **limits: Any
+    answerer: Answerer = echo,
+    languages: Mapping[str, Choice] = NO_CHOICE,
+    pair: Languages = ANY,
+    **limits: Any,
 ) -> Iterator[Client]:
     """Serves in a thread, within the block; an echo by default."""
     config = ServerConfig(port=0, **limits)
     metrics = ServerMetrics()
     worker = Worker(lambda: answerer, config.queue_size)
-    about = {"problem": "test", "beam_size": BEAMS}
+    model = ServedModel("test", BEAMS, languages, pair)
     with listen(config.host, config.port) as listener:
         port = listener.getsockname()[1]
-        server = make_server(worker, metrics, config, about, listener, languages)
+        server = make_server(worker, metrics, config, model, listener)
         thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()
         worker.start(server.stop)

@@ -14,11 +14,10 @@ from t2t_lite.decoding.stages.languages import SpokenLanguages
 from t2t_lite.decoding.stages.markup import Markup
 from t2t_lite.decoding.stages.prompts import Prompts
 from t2t_lite.decoding.stages.source_form import SourceForm
-from t2t_lite.decoding.stages.stage import Cost, Stage
+from t2t_lite.decoding.stages.stage import Cost, RefusedError, Stage
 from t2t_lite.decoding.stages.terms import Terms
 from t2t_lite.decoding.stages.unknown_words import UnknownWords
 from t2t_lite.decoding.text_codec import TextCodec
-from t2t_lite.errors import UsageError
 
 # In the order in which they see a source: first as users write it, then as the model reads it.
 STAGES: tuple[type[Stage], ...] = (
@@ -57,7 +56,7 @@ class Stages:
         then: with a pivot, the stages of the second step; None: there is one step.
 
     Raises:
-        UsageError: the problem, the engine or the search cannot do it.
+        RefusedError: the problem, the engine or the search cannot do it.
 
     Attributes:
         options: as above.
@@ -72,7 +71,7 @@ class Stages:
         stages = [stage(options, codec) for stage in STAGES if stage.is_asked(options)]
         for stage in stages:
             if reason := stage.refused():
-                raise UsageError(reason)
+                raise RefusedError(next(iter(stage.fields), ""), reason)
         # Of the many calls for a line, most would do nothing.
         self._with = {hook: [s for s in stages if s.has(hook)] for hook in _HOOKS}
 

@@ -10,8 +10,21 @@ from t2t_lite.decoding.engine import Target
 from t2t_lite.decoding.hypotheses import Details, Hypothesis, Source
 from t2t_lite.decoding.request import TextOptions
 from t2t_lite.decoding.text_codec import TextCodec
+from t2t_lite.errors import UsageError
 
 NO_FIELDS: Mapping[str, Any] = types.MappingProxyType({})
+
+
+class RefusedError(UsageError):
+    """The problem, the engine or the search cannot do what an option asks.
+
+    Attributes:
+        option: the field of `TextOptions`.
+    """
+
+    def __init__(self, option: str, reason: str) -> None:
+        super().__init__(reason)
+        self.option = option
 
 
 class Cost(NamedTuple):

@@ -1,0 +1,100 @@
+"""Reads the fields of a request from its body: JSON, or what a form sends."""
+
+import itertools
+import json
+import re
+import urllib.parse
+from collections import Counter
+from typing import Any
+
+from starlette.exceptions import HTTPException
+
+from t2t_lite.errors import quoted
+from t2t_lite.serving.config import ServerConfig
+from t2t_lite.serving.requests import MAX_LISTED
+
+# The parts that take time to parse: strings, and the ends of other values. Each text, term or form
+# has two at most, a string and what ends it; the other fields have fewer than the number below.
+_PART = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[,\]}]', re.DOTALL)
+_MAX_OTHER_PARTS = 32
+
+_MAX_DIGITS = 18  # of a whole number; no real value has more
+
+# The field that a form may have several times: a list of texts.
+_LISTED = "q"
+
+
+def fields_of_json(body: bytes, limits: ServerConfig) -> dict[str, Any]:
+    """Reads an object; refuses, before parsing, one with more parts than any request has.
+
+    Raises:
+        HTTPException: 400: it is not JSON; 413: it has too many parts; 422: it is no object, a
+            field is given twice, or a number is too large.
+    """
+    try:
+        text = body.decode(json.detect_encoding(body), "surrogatepass")
+        _count_parts(text, limits)
+        fields = json.loads(
+            text,
+            object_pairs_hook=_unique,
+            parse_int=_whole_number,
+            parse_constant=_refuse_constant,
+        )
+    except (ValueError, RecursionError) as error:
+        raise HTTPException(400, f"the body is not JSON: {error}") from error
+    if not isinstance(fields, dict):
+        raise HTTPException(422, 'expected an object such as {"text": "..."}')
+    return fields
+
+
+def _count_parts(text: str, limits: ServerConfig) -> None:
+    maximum = 2 * (limits.max_texts + MAX_LISTED) + _MAX_OTHER_PARTS
+    if next(itertools.islice(_PART.finditer(text), maximum, None), None):
+        message = (
+            f"too many fields or texts: at most {limits.max_texts} texts, and {MAX_LISTED} texts "
+            "in the lists of other fields are allowed"
+        )
+        raise HTTPException(413, message)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        (name, _), *_ = Counter(name for name, _ in pairs).most_common(1)
+        raise HTTPException(422, f"field {quoted(name)} is given twice")
+    return fields
+
+
+def _whole_number(digits: str) -> int:
+    if len(digits) > _MAX_DIGITS:
+        raise HTTPException(422, f"the number {quoted(digits)} is too large")
+    return int(digits)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def fields_of_form(encoded: str, limits: ServerConfig) -> dict[str, Any]:
+    """Reads application/x-www-form-urlencoded, as forms send it and as addresses hold it.
+
+    Args:
+        encoded: the fields, in ASCII.
+        limits: `max_texts` applies.
+
+    Raises:
+        HTTPException: 400: it is not UTF-8; 413: it has too many fields; 422: a field is given
+            twice.
+    """
+    most = limits.max_texts + _MAX_OTHER_PARTS
+    if encoded.count("&") >= most:
+        raise HTTPException(413, f"too many fields: at most {limits.max_texts} texts are allowed")
+    try:
+        pairs = urllib.parse.parse_qsl(encoded, keep_blank_values=True, errors="strict")
+    except UnicodeDecodeError as error:
+        raise HTTPException(400, f"the form is not UTF-8: {error}") from error
+    texts = [value for name, value in pairs if name == _LISTED]
+    fields: dict[str, Any] = _unique([pair for pair in pairs if pair[0] != _LISTED])
+    if texts:
+        fields[_LISTED] = texts if len(texts) > 1 else texts[0]
+    return fields

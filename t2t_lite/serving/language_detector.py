@@ -1,0 +1,74 @@
+"""Which language the texts of a request are in, where the client does not say."""
+
+import functools
+import importlib.util
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from starlette.exceptions import HTTPException
+
+from t2t_lite.text.language_names import same_language
+
+if TYPE_CHECKING:
+    from py3langid.langid import LanguageIdentifier
+
+_MOST_CHARACTERS = 5000  # which are enough to know a language
+
+
+class Detected(NamedTuple):
+    """A language that texts may be in.
+
+    Attributes:
+        language: its code, as clients know it.
+        confidence: its probability among all languages of the world that are known, in percent.
+    """
+
+    language: str
+    confidence: float
+
+
+class LanguageDetector:
+    """Finds out which of the server's languages texts are in, by py3langid.
+
+    Without py3langid, texts are taken for the only language, if there is one alone.
+
+    Args:
+        codes: the languages, as clients know them.
+    """
+
+    def __init__(self, codes: Sequence[str]) -> None:
+        self._codes = codes
+
+    def ranked(self, texts: Sequence[str]) -> list[Detected]:
+        """Returns the languages that texts may be in, the likeliest first.
+
+        Raises:
+            HTTPException: 400: there are several languages, and no way to know.
+        """
+        if not importlib.util.find_spec("py3langid"):
+            if len(self._codes) == 1:
+                return [Detected(self._codes[0], 0.0)]
+            listed = ", ".join(self._codes)
+            message = "name it, or install the package py3langid on the server"
+            raise HTTPException(400, f"the language of the texts is unknown: {message} ({listed})")
+        ranked = self._identifier.rank("\n".join(texts)[:_MOST_CHARACTERS])
+        percent = {code: round(100 * float(probability), 1) for code, probability in ranked}
+        found = {code: percent.get(self._labels.get(code, ""), 0.0) for code in self._codes}
+        in_order = sorted(found.items(), key=lambda item: -item[1])
+        return [Detected(*item) for item in in_order]
+
+    def best(self, texts: Sequence[str]) -> Detected:
+        """Returns the language that texts are in; raises as `ranked`."""
+        return self.ranked(texts)[0]
+
+    @functools.cached_property
+    def _identifier(self) -> "LanguageIdentifier":
+        from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+        return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+
+    @functools.cached_property
+    def _labels(self) -> dict[str, str]:
+        """py3langid's code for each language that it knows."""
+        known = {code: same_language(code, self._identifier.labels) for code in self._codes}
+        return {code: labels[0] for code, labels in known.items() if labels}

@@ -1,0 +1,195 @@
+"""LibreTranslate's form of requests and answers, for its clients: Weblate, Mastodon and others.
+
+A request in this form becomes one in the server's own form, and the answer to that becomes an
+answer in this one. See https://docs.libretranslate.com.
+"""
+
+import dataclasses
+import html
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from starlette.exceptions import HTTPException
+
+from t2t_lite.errors import quoted
+from t2t_lite.markup.kinds import HTML, PLACEHOLDERS
+from t2t_lite.markup.segment import parse
+from t2t_lite.markup.tokens import TokenKind, tokens_of
+from t2t_lite.serving.config import ServerConfig
+from t2t_lite.serving.language_detector import Detected, LanguageDetector
+from t2t_lite.serving.language_pairs import AUTO, LanguagePairs
+from t2t_lite.serving.requests import TranslationRequest, check_text, checked
+from t2t_lite.text.language_names import english_name
+
+_TEXT = "text"  # the format that is not HTML
+_FIELDS = {"q", "source", "target"}  # fields of this form that the server's own has not
+_OWN_TEXTS = {"text", "texts"}  # fields of the server's own form
+_MOST_DIGITS = 3  # of a number of alternatives
+
+
+class LibreRequest(NamedTuple):
+    """A request in LibreTranslate's form.
+
+    Attributes:
+        request: the same in the server's own form.
+        detected: the language of the texts, if the client does not know it.
+        is_html: whether the texts are HTML, and the outputs must be.
+    """
+
+    request: TranslationRequest
+    detected: Detected | None
+    is_html: bool
+
+    @property
+    def in_plain_text(self) -> "LibreRequest":
+        """The request for a model that cannot keep markup: with the words of the texts alone."""
+        texts = self.request.texts
+        words = [words_of_html(text) for text in texts] if self.is_html else texts
+        options = self.request.options.changed(markup="")
+        return self._replace(request=self.request._replace(texts=words, options=options))
+
+    def answer(self, answer: bytes) -> bytes:
+        """Returns the answer to `request` in LibreTranslate's form."""
+        fields = json.loads(answer)
+        lines = [fields] if self.request.is_single else fields["translations"]
+        outputs = [self._outputs(line) for line in lines]
+        listed: dict[str, list[Any]] = {"translatedText": [best for best, *_ in outputs]}
+        if self.request.n_best > 1:
+            listed["alternatives"] = [others for _, *others in outputs]
+        if self.detected:
+            listed["detectedLanguage"] = [self.detected._asdict()] * len(outputs)
+        given = {k: v[0] for k, v in listed.items()} if self.request.is_single else listed
+        return json.dumps(given, ensure_ascii=False).encode()
+
+    def _outputs(self, line: Mapping[str, Any]) -> list[str]:
+        """Returns the outputs of a text; without any, as of an empty one, the output is ""."""
+        found = [hypothesis["text"] for hypothesis in line["hypotheses"]] or [""]
+        if self.is_html and not self.request.options.markup:
+            return [html.escape(text, quote=False) for text in found]
+        return found
+
+
+@dataclasses.dataclass(frozen=True)
+class LibreForm:
+    """Reads requests in LibreTranslate's form.
+
+    Args:
+        pairs: the languages of the model.
+        detector: finds out the language of texts.
+        beam_size: how many outputs the search keeps for a text.
+        limits: those of texts apply.
+    """
+
+    pairs: LanguagePairs
+    detector: LanguageDetector
+    beam_size: int
+    limits: ServerConfig
+
+    def read(self, fields: Mapping[str, Any]) -> LibreRequest:
+        """Reads the fields of POST /translate; unknown ones are passed over, as by LibreTranslate.
+
+        Raises:
+            HTTPException: 400: a field is wrong, or the server does not know a language; 404: the
+                languages of the model are not known; 413, 422: as in `requests.checked`.
+        """
+        if both := sorted(_OWN_TEXTS & fields.keys()):
+            raise HTTPException(422, f'expected either "q" or "{both[0]}"')
+        kind = _text(fields, "format", _TEXT)
+        if kind not in (_TEXT, HTML):
+            raise HTTPException(400, f"format={quoted(kind)}: expected {_TEXT} or {HTML}")
+        texts = _texts(fields, self.limits)
+        source, target = _text(fields, "source"), _text(fields, "target")
+        detected = None
+        if source == AUTO:
+            words = [words_of_html(text) for text in texts] if kind == HTML else texts
+            detected = self.detector.best(words)
+            source = detected.language
+        languages = self.pairs.chosen(source, target)
+        # A client may ask for more than there are.
+        alternatives = min(_count(fields, "alternatives"), self.beam_size - 1)
+        own: dict[str, Any] = {
+            "text" if isinstance(fields["q"], str) else "texts": fields["q"],
+            "n_best": alternatives + 1,
+            "markup": HTML if kind == HTML else _placeholders(texts),
+            "source_language": languages.source,
+            "target_language": languages.target,
+        }
+        request = checked(own, self.limits)
+        return LibreRequest(request, detected, kind == HTML)
+
+    def detect(self, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Returns the answer to POST /detect: the texts' possible languages, the likeliest first.
+
+        Raises:
+            HTTPException: as in `read`.
+        """
+        return [found._asdict() for found in self.detector.ranked(_texts(fields, self.limits))]
+
+    def settings(self, needs_key: bool) -> dict[str, Any]:
+        """Returns the answer to GET /frontend/settings."""
+        languages = {}
+        for side, known in self.pairs._asdict().items():
+            code = next(iter(sorted(known)), "")
+            languages[side.removesuffix("s")] = {"code": code, "name": english_name(code) or code}
+        return {
+            "apiKeys": needs_key,
+            "charLimit": self.limits.max_text_length,
+            "filesTranslation": False,
+            "frontendTimeout": 500,  # milliseconds that its page waits for the next key
+            "keyRequired": needs_key,
+            "language": languages,
+            "suggestions": False,
+            "supportedFilesFormat": [],
+        }
+
+
+def is_libre(fields: Mapping[str, Any]) -> bool:
+    """Returns whether a request is in LibreTranslate's form, not in the server's own."""
+    return not _FIELDS.isdisjoint(fields)
+
+
+def words_of_html(text: str) -> str:
+    """Returns what a reader of HTML sees, in one line."""
+    parts = []
+    for token in tokens_of(text, HTML):
+        is_seen = token.kind in (TokenKind.TEXT, TokenKind.ENTITY)
+        is_protected = token.kind is TokenKind.PROTECTED
+        parts.append(token.text if is_seen else html.unescape(token.raw) if is_protected else " ")
+    return " ".join("".join(parts).split())
+
+
+def _placeholders(texts: list[str]) -> str:
+    """Returns the kind of markup of plain texts, which have none unless they have placeholders."""
+    has_some = any(parse(text, PLACEHOLDERS).pieces for text in texts)
+    return PLACEHOLDERS if has_some else ""
+
+
+def _texts(fields: Mapping[str, Any], limits: ServerConfig) -> list[str]:
+    """Returns the texts of "q", a string or a list of strings."""
+    if "q" not in fields:
+        raise HTTPException(400, 'expected "q", a text or a list of texts')
+    given = fields["q"]
+    texts = given if isinstance(given, list) else [given]
+    for number, text in enumerate(texts[: limits.max_texts], 1):
+        name = f"text {number} of q" if isinstance(given, list) else "q"
+        check_text(text, name, limits.max_text_length)
+    return texts
+
+
+def _text(fields: Mapping[str, Any], name: str, default: str | None = None) -> str:
+    text = fields.get(name)
+    if text in (None, "") and default is not None:
+        return default
+    if not isinstance(text, str) or not text:
+        raise HTTPException(400, f'expected "{name}", a string')
+    return text
+
+
+def _count(fields: Mapping[str, Any], name: str) -> int:
+    """Returns a whole number, which forms give as digits."""
+    given = fields.get(name) or 0
+    digits = str(given)
+    if isinstance(given, bool) or not (digits.isascii() and digits.isdecimal()):
+        raise HTTPException(400, f"{name}={quoted(digits)}: expected a whole number of at least 0")
+    return int(digits.lstrip("0")[:_MOST_DIGITS] or 0)  # three digits are more than any beam has
