@@ -28,7 +28,7 @@ import numpy as np
 from adaptation import command
 
 from t2t_lite import files
-from t2t_lite.alignment.diagonal_aligner import DiagonalAligner
+from t2t_lite.text.alignment.diagonal_aligner import DiagonalAligner
 
 PROBLEM = "text2text_tmpdir_bpe"
 HPARAMS = (

@@ -74,7 +74,7 @@ def make_run(folder: pathlib.Path, hparams_set: str, vocabulary: pathlib.Path) -
     import tensorflow as tf
 
     from t2t_lite import registry
-    from t2t_lite.export import ctranslate2
+    from t2t_lite.interop.export import ctranslate2
     from t2t_lite.runs import checkpoint_files, run_folder
 
     flags = {

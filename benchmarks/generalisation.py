@@ -29,9 +29,9 @@ import short_algorithmic
 from t2t_lite import files, registry
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.errors import UserError
-from t2t_lite.paper import experiment_queue, seeds
-from t2t_lite.paper.experiment_queue import Folders, Queue
-from t2t_lite.paper.table import Column, Table
+from t2t_lite.study.paper import experiment_queue, seeds
+from t2t_lite.study.paper.experiment_queue import Folders, Queue
+from t2t_lite.study.paper.table import Column, Table
 
 RESULTS = "generalisation.json"
 USR_DIR = os.path.relpath(pathlib.Path(short_algorithmic.__file__).parent)

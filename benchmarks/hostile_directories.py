@@ -13,11 +13,11 @@ from unittest import mock
 
 from hostile_readers import ENGLISH, GERMAN, WORDS, Reader, all_of, lines_of
 
-from t2t_lite import registry, usr_dirs
+from t2t_lite import registry, user_imports, usr_dirs
+from t2t_lite.data.generation import generator
+from t2t_lite.data.generation.config import DatagenOptions
 from t2t_lite.errors import UserError
-from t2t_lite.generation import generator
-from t2t_lite.generation.config import DatagenOptions
-from t2t_lite.t2t import text_iterators, user_imports
+from t2t_lite.interop.t2t import text_iterators
 from t2t_lite.text.bad_input import STRICT
 
 _MODULES = {

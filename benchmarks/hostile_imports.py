@@ -13,10 +13,10 @@ from typing import Any
 from hostile_damage import damage_file
 from hostile_readers import ENGLISH, Reader
 
-from t2t_lite.imports import hugging_face, marian
-from t2t_lite.imports import hugging_face_vocabularies as vocabularies
-from t2t_lite.imports.hugging_face_tokens import read_tokenizer
-from t2t_lite.imports.open_model import OpenModel, Vocabulary
+from t2t_lite.interop.imports import hugging_face, marian
+from t2t_lite.interop.imports import hugging_face_vocabularies as vocabularies
+from t2t_lite.interop.imports.hugging_face_tokens import read_tokenizer
+from t2t_lite.interop.imports.open_model import OpenModel, Vocabulary
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text.imported_encoder import ImportedEncoder
 

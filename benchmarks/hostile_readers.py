@@ -20,25 +20,25 @@ import tensorflow as tf
 from hostile_damage import damage_file
 
 from t2t_lite import registry
-from t2t_lite.corpora import archives, corpora
 from t2t_lite.data import records
+from t2t_lite.data.corpora import archives, corpora
 from t2t_lite.data.example_reader import ExampleReader
+from t2t_lite.data.generation import fingerprint, inspection
 from t2t_lite.data.problem import Output
 from t2t_lite.decoding.batch_journal import BatchJournal, BatchRecord, OutputLine
 from t2t_lite.decoding.hypotheses import Hypothesis
 from t2t_lite.decoding.long_lines import PieceJoiner
 from t2t_lite.errors import UserError
-from t2t_lite.export.query_client import Client
-from t2t_lite.generation import fingerprint, inspection
-from t2t_lite.imports import t2t_settings
-from t2t_lite.imports.t2t_checkpoint import import_run
+from t2t_lite.interop.export.query_client import Client
+from t2t_lite.interop.imports import t2t_settings
+from t2t_lite.interop.imports.t2t_checkpoint import import_run
 from t2t_lite.metrics import parseval
 from t2t_lite.metrics.evalb_parameters import EvalbParameters
-from t2t_lite.reporting import report
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.serving import bodies, requests
 from t2t_lite.serving.config import ServerConfig
+from t2t_lite.study.reports import report
 from t2t_lite.text import trees, vocabularies
 from t2t_lite.text.bad_input import BadInput
 from t2t_lite.text.text_encoder import VocabType

@@ -28,13 +28,7 @@ from hostile_readers import (
 )
 
 import t2t_lite
-from t2t_lite.t2t import (
-    datasets,
-    generator_utils,
-    text_encoder,
-    text_iterators,
-    translate,
-)
+from t2t_lite.interop.t2t import datasets, generator_utils, text_encoder, text_iterators, translate
 from t2t_lite.text.bad_input import STRICT, BadInput
 
 # ---- Keras archives

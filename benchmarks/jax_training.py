@@ -218,7 +218,7 @@ def weights_of(file: pathlib.Path) -> pathlib.Path:
 
 def unpack(run: str, file: pathlib.Path) -> None:
     """Adds the weights to a run folder, as a checkpoint."""
-    from t2t_lite.imports import run as imported
+    from t2t_lite.interop.imports import run as imported
     from t2t_lite.runs.run_folder import RunFolder
 
     folder = RunFolder.open(run)

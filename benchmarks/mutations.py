@@ -170,24 +170,22 @@ def draw_mutation(folder: str, draw: random.Random) -> Mutation:
 
 def source_folders() -> list[str]:
     """Returns the folders with source, relative to the root."""
-    inside = [f"t2t_lite/{path.name}" for path in (ROOT / "t2t_lite").iterdir() if path.is_dir()]
-    inside = [name for name in inside if list((ROOT / name).glob("*.py"))]
-    return sorted(
-        {"t2t_lite", *(str((ROOT / name).resolve().relative_to(ROOT)) for name in inside)}
-    )
+    outer = ("t2t_lite", "problems", "hparams", "bin")
+    paths = (path for name in outer for path in (ROOT / name).rglob("[!_]*.py"))
+    return sorted({str(path.parent.relative_to(ROOT)) for path in paths})
 
 
 # ---- tests
 
 
 def _imported_folders(folder: str) -> set[str]:
-    """Returns the names of the folders of the package that a folder imports."""
+    """Returns what a folder imports of the package, modules or folders, as paths in it."""
     found = set()
     for path in (ROOT / folder).glob("*.py"):
         for match in re.finditer(
-            r"^\s*(?:from|import) t2t_lite(?:\.(\w+))?", path.read_text(), re.M
+            r"^\s*(?:from|import) t2t_lite((?:\.\w+)*)", path.read_text(), re.M
         ):
-            found.add(match[1] or "")
+            found.add(match[1].removeprefix(".").replace(".", "/"))
     return found
 
 
@@ -195,9 +193,14 @@ def tests_of(folder: str) -> list[str]:
     """Returns the folders of tests of a source folder, and of those that import it."""
     if folder == "t2t_lite":
         return [str(path.relative_to(ROOT)) for path in sorted((ROOT / "tests").glob("test_*.py"))]
-    name = pathlib.Path(folder).name
-    importing = [other for other in source_folders() if name in _imported_folders(other)]
-    names = [name, *(pathlib.Path(other).name for other in importing if other != "t2t_lite")]
+    name = folder.removeprefix("t2t_lite/")
+    importing = [
+        other.removeprefix("t2t_lite/")
+        for other in source_folders()
+        if other != "t2t_lite"
+        and any(f"{one}/".startswith(f"{name}/") for one in _imported_folders(other))
+    ]
+    names = [name, *importing]
     return [f"tests/{one}" for one in dict.fromkeys(names) if (ROOT / "tests" / one).is_dir()]
 
 

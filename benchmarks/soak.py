@@ -23,7 +23,7 @@ from typing import ClassVar
 import report
 
 from t2t_lite import registry
-from t2t_lite.generation import generator
+from t2t_lite.data.generation import generator
 from t2t_lite.training import trainer
 from t2t_lite.training.config import TrainerConfig
 from t2t_lite.training.features import Features

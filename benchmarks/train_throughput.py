@@ -120,7 +120,7 @@ def result(name: str, case: Case, found: pairing.Comparison) -> report.Case:
 def generate_data(folder: pathlib.Path) -> None:
     """Does what `t2t-datagen --problem=translate_ende_locale` does."""
     from t2t_lite import registry
-    from t2t_lite.generation import generator
+    from t2t_lite.data.generation import generator
 
     problem = registry.problem("translate_ende_locale")
     generator.generate_data(problem, str(folder), str(folder))

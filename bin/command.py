@@ -19,7 +19,7 @@ from typing import Any, NoReturn, TypeVar
 
 from absl import flags
 
-from t2t_lite import files, registry, usr_dirs
+from t2t_lite import files, registry, t2t_flags, usr_dirs
 from t2t_lite.bin import console, usr_dir_flags
 from t2t_lite.errors import (
     ExitError,
@@ -32,7 +32,6 @@ from t2t_lite.progress import log_lines
 from t2t_lite.runs import checkpoint_files
 from t2t_lite.runs.config import TrainedModelConfig
 from t2t_lite.settings import Config, HParams, Setting, settings_by_group, settings_of
-from t2t_lite.t2t import flags as t2t_flags
 
 C = TypeVar("C", bound=Config)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from t2t_lite.t2t import flags
+from t2t_lite import t2t_flags
 
 
 def markdown() -> str:
@@ -29,16 +29,16 @@ def _markdown_lines() -> Iterator[str]:
     yield "| flags | why, or what to do instead |"
     yield "|---|---|"
     together: dict[str, list[str]] = {}
-    for command in flags.commands():
-        for name, note in flags.refused(command).items():
+    for command in t2t_flags.commands():
+        for name, note in t2t_flags.refused(command).items():
             together.setdefault(note, []).append(f"`--{name}`")
     for note, names in sorted(together.items()):
         yield f"| {', '.join(sorted(set(names)))} | {note} |"
-    for command in flags.commands():
+    for command in t2t_flags.commands():
         yield f"\n## {command}\n"
         yield "| flag | default in T2T | here | note |"
         yield "|---|---|---|---|"
-        for flag in sorted(flags.flags_of(command), key=lambda flag: flag.name):
+        for flag in sorted(t2t_flags.flags_of(command), key=lambda flag: flag.name):
             default = "" if flag.default in (None, "") else f"`{flag.default}`"
             yield f"| `--{flag.name}` | {default} | {flag.treatment.value} | {flag.note} |"
 

@@ -5,13 +5,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from t2t_lite import registry
+from t2t_lite import registry, t2t_flags
 from t2t_lite.bin.commands_page import all_commands
 from t2t_lite.hparams import refused_sets
-from t2t_lite.metrics.base import OutputMetric
-from t2t_lite.t2t import (
+from t2t_lite.interop.t2t import (
     adapter,
-    flags,
     hparam,
     metrics,
     names,
@@ -20,9 +18,10 @@ from t2t_lite.t2t import (
     text_problems,
     translate,
 )
-from t2t_lite.t2t.metrics import Metrics
-from t2t_lite.t2t.modalities import ModalityType
-from t2t_lite.t2t.problem import Problem
+from t2t_lite.interop.t2t.metrics import Metrics
+from t2t_lite.interop.t2t.modalities import ModalityType
+from t2t_lite.interop.t2t.problem import Problem
+from t2t_lite.metrics.base import OutputMetric
 
 
 def markdown() -> str:
@@ -48,7 +47,7 @@ def _lines() -> Iterator[str]:
     leaves = (name for name in found if not any(other.startswith(f"{name}.") for other in found))
     yield f"{_code(leaves)}."
     yield "\n## Commands that T2T lacks\n"
-    theirs = flags.commands()
+    theirs = t2t_flags.commands()
     ours = [command.name for command in all_commands() if command.name not in theirs]
     yield f"{_code(ours)} ([Commands](commands.md))."
 

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from t2t_lite import api, registry
 from t2t_lite.bin.command import Command, Flag, config_flags, from_flags
 from t2t_lite.bin.console import quiet_import
+from t2t_lite.data.generation.config import TMP_DIR, DatagenOptions
+from t2t_lite.data.generation.report import report
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.errors import DataError, UsageError, UserError
-from t2t_lite.generation.config import TMP_DIR, DatagenOptions
-from t2t_lite.generation.report import report
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.text.bad_input import BadInput
 
@@ -207,7 +207,7 @@ def generate_by_beam(
     """
     try:
         with quiet_import():
-            from t2t_lite.generation import beam_pipeline
+            from t2t_lite.data.generation import beam_pipeline
     except ModuleNotFoundError as error:
         raise UserError(
             f"--runner needs Apache Beam ({error}): pip install 't2t_lite[beam]'"
@@ -233,7 +233,7 @@ def inspect(names: Iterable[str], data_dir: str) -> None:
     """
     problems = [member for name in names for member in registry.problem(name).members]
     with quiet_import():
-        from t2t_lite.generation import inspection
+        from t2t_lite.data.generation import inspection
     faults = 0
     for problem in problems:
         encoders = problem.get_feature_encoders(data_dir)

@@ -7,9 +7,9 @@ from t2t_lite.bin.command import Command, config_flags, from_flags
 from t2t_lite.bin.console import quiet_import
 from t2t_lite.data.problem import split_to_decode
 from t2t_lite.decoding.config import STANDARD_INPUT, TEXT, DecoderConfig
+from t2t_lite.decoding.documents.kinds import PO_ENDINGS, ending, is_document
 from t2t_lite.decoding.request import OF_TRANSLATION
 from t2t_lite.decoding.shards import own_files
-from t2t_lite.documents.kinds import PO_ENDINGS, ending, is_document
 from t2t_lite.errors import UsageError
 from t2t_lite.metrics.by_name import output_metric, split_metrics
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -37,7 +37,7 @@ def main(args: types.SimpleNamespace) -> None:
     config = configure(args)
     if _is_document(args):
         with quiet_import():
-            from t2t_lite.documents import job
+            from t2t_lite.decoding.documents import job
         job.run(config)
         return
     with quiet_import():

@@ -6,9 +6,9 @@ from t2t_lite import registry
 from t2t_lite.bin.command import Command, Flag, config_flags, from_flags
 from t2t_lite.bin.console import quiet_import
 from t2t_lite.decoding.config import DecoderConfig
-from t2t_lite.distillation.config import DistillConfig
 from t2t_lite.errors import UsageError
 from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.study.distillation.config import DistillConfig
 
 _DECODER = config_flags(DecoderConfig)
 _SEARCH = _DECODER["Search"]
@@ -63,7 +63,7 @@ def main(args: types.SimpleNamespace) -> None:
     DecodeHParams().override(args.decode_hparams)
     search = DecoderConfig(**{flag.name: getattr(args, flag.name) for flag in (*_SEARCH, *_SHARDS)})
     with quiet_import():
-        from t2t_lite.distillation import job
+        from t2t_lite.study.distillation import job
     job.run(config, search)
 
 

@@ -73,7 +73,7 @@ def main(args: types.SimpleNamespace) -> None:
     """Runs the command."""
     _check(args)
     with quiet_import():
-        from t2t_lite.export import folder, keras_archive, saved_model
+        from t2t_lite.interop.export import folder, keras_archive, saved_model
         from t2t_lite.runs.checkpoint_names import named_model
     run, checkpoint = named_model(checkpoint_name(args), args.output_dir)
     export_dir = args.export_dir or str(run.folder / "export")
@@ -83,12 +83,12 @@ def main(args: types.SimpleNamespace) -> None:
     elif args.format == _KERAS:
         keras_archive.export(run, checkpoint, export_dir)
     elif args.format == _ARGOS:
-        from t2t_lite.export import argos
+        from t2t_lite.interop.export import argos
 
         languages = argos.languages_of(run, args.from_code, args.to_code)
         argos.export(run, checkpoint, export_dir, args.quantization, languages, hparams)
     else:
-        from t2t_lite.export import ctranslate2
+        from t2t_lite.interop.export import ctranslate2
 
         with folder.new_folder(export_dir, _CTRANSLATE2) as version:
             ctranslate2.export(run, checkpoint, str(version), args.quantization, hparams)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from t2t_lite.bin.command import Command, Flag
 from t2t_lite.bin.console import quiet_import
 from t2t_lite.errors import UsageError
-from t2t_lite.imports import HUGGING_FACE, MARIAN, T2T
+from t2t_lite.interop.imports import HUGGING_FACE, MARIAN, T2T
 
 _OF_T2T = ("data_dir", "problem", "hparams_set", "hparams", "target_space_id")
 _LANGUAGES = ("source_language", "target_language")
@@ -122,7 +122,7 @@ def main(args: types.SimpleNamespace) -> None:
         )
     if args.verify:
         with quiet_import():
-            from t2t_lite.imports import verification
+            from t2t_lite.interop.imports import verification
         # Before an import, which may take minutes.
         pairs = verification.read_pairs(pathlib.Path(args.verify))
     if args.model_dir:
@@ -141,7 +141,7 @@ def _refuse(args: types.SimpleNamespace, names: Iterable[str], reason: str) -> N
 
 def _import(args: types.SimpleNamespace) -> None:
     with quiet_import():
-        from t2t_lite.imports import open_models, t2t_checkpoint
+        from t2t_lite.interop.imports import open_models, t2t_checkpoint
     given = getattr(args, "from")
     kind = given or open_models.kind_of(args.model_dir)
     _refuse(args, _USELESS[kind], f"is not for a model of {kind}: leave it out")

@@ -7,9 +7,9 @@ from t2t_lite import extras
 from t2t_lite.bin.command import Command, checkpoint_name, config_flags, from_flags, is_utf8
 from t2t_lite.bin.console import quiet_import
 from t2t_lite.errors import UsageError
-from t2t_lite.insights.config import HTML, PNG, SVG, InsightsConfig
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.settings import required_settings
+from t2t_lite.study.insights.config import HTML, PNG, SVG, InsightsConfig
 
 COMMAND = Command(
     "t2t-insights",
@@ -29,7 +29,7 @@ def main(args: types.SimpleNamespace) -> None:
     """Runs the command."""
     config = configure(args)
     with quiet_import():
-        from t2t_lite.insights import job
+        from t2t_lite.study.insights import job
     print(job.run(config))
 
 

@@ -11,9 +11,9 @@ from t2t_lite.bin.console import quiet_import
 from t2t_lite.errors import UsageError
 
 if TYPE_CHECKING:
-    from t2t_lite.paper.experiment_queue import Folders
-    from t2t_lite.paper.seeds import Row
-    from t2t_lite.paper.table import Table
+    from t2t_lite.study.paper.experiment_queue import Folders
+    from t2t_lite.study.paper.seeds import Row
+    from t2t_lite.study.paper.table import Table
 
 Number = TypeVar("Number", int, float)
 
@@ -170,7 +170,7 @@ def _refuse_unused_flags(args: types.SimpleNamespace, use: str) -> None:
 
 def _table1(args: types.SimpleNamespace) -> "Table":
     with quiet_import():
-        from t2t_lite.paper import table1
+        from t2t_lite.study.paper import table1
     if not args.scale:
         return table1.table()
     measured = table1.measure_all(args.scale)
@@ -180,7 +180,7 @@ def _table1(args: types.SimpleNamespace) -> "Table":
 
 def _table2(args: types.SimpleNamespace) -> "Table":
     with quiet_import():
-        from t2t_lite.paper import table2, table2_training
+        from t2t_lite.study.paper import table2, table2_training
     if not args.scale:
         return table2.table()
     settings = table2_training.Table2Settings(
@@ -193,8 +193,8 @@ def _table2(args: types.SimpleNamespace) -> "Table":
 
 def _table3(args: types.SimpleNamespace) -> "Table":
     with quiet_import():
-        from t2t_lite.paper import parameter_counts, table3, table3_training
-        from t2t_lite.paper.published import TABLE_3
+        from t2t_lite.study.paper import parameter_counts, table3, table3_training
+        from t2t_lite.study.paper.published import TABLE_3
     if not args.scale:
         return parameter_counts.table() if args.params else table3.table()
     rows = _rows(args, TABLE_3)
@@ -207,13 +207,13 @@ def _table3(args: types.SimpleNamespace) -> "Table":
 
 def _table4(_: types.SimpleNamespace) -> "Table":
     with quiet_import():
-        from t2t_lite.paper import table4
+        from t2t_lite.study.paper import table4
     return table4.table()
 
 
 def _parsing_search(args: types.SimpleNamespace) -> "Table":
     with quiet_import():
-        from t2t_lite.paper import parsing_search
+        from t2t_lite.study.paper import parsing_search
     settings = parsing_search.SearchSettings(
         args.problem, args.hparams_set, args.train_steps, args.hparams
     )
@@ -232,7 +232,7 @@ def _rows(args: types.SimpleNamespace, rows: Sequence["Row"]) -> list[str]:
 
 
 def _folders(args: types.SimpleNamespace) -> "Folders":
-    from t2t_lite.paper.experiment_queue import Folders
+    from t2t_lite.study.paper.experiment_queue import Folders
 
     return Folders(args.data_dir, args.output_dir, args.t2t_usr_dir)
 

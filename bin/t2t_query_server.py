@@ -47,7 +47,7 @@ COMMAND = Command(
 @COMMAND.main
 def main(args: types.SimpleNamespace) -> None:
     """Runs the command."""
-    from t2t_lite.export.query_client import Client
+    from t2t_lite.interop.export.query_client import Client
 
     COMMAND.require(args, "server", "servable_name")
     problem = None

@@ -35,7 +35,7 @@ def main(args: types.SimpleNamespace) -> None:
     """Runs the command."""
     COMMAND.require(args, "output_dir")
     from t2t_lite import files
-    from t2t_lite.reporting.report import write_report
+    from t2t_lite.study.reports.report import write_report
 
     folders = files.split_paths(args.output_dir, os.path.isdir) or [args.output_dir]
     print(files.shown(write_report(folders, args.output_file)))

@@ -4,7 +4,7 @@ import types
 
 from t2t_lite.bin.command import Command, config_flags, from_flags
 from t2t_lite.bin.console import quiet_import
-from t2t_lite.distillation.shortlist_config import ShortlistConfig
+from t2t_lite.study.distillation.shortlist_config import ShortlistConfig
 
 COMMAND = Command(
     "t2t-shortlist",
@@ -24,7 +24,7 @@ def main(args: types.SimpleNamespace) -> None:
     COMMAND.require(args, "output_dir", "shortlist")
     config = from_flags(ShortlistConfig, args)
     with quiet_import():
-        from t2t_lite.distillation import shortlist_job
+        from t2t_lite.study.distillation import shortlist_job
     shortlist_job.run(config)
 
 

@@ -7,8 +7,8 @@ from t2t_lite import registry
 from t2t_lite.bin import hparams_page, t2t_datagen
 from t2t_lite.bin.command import Command, Flag, config_flags, from_flags
 from t2t_lite.bin.console import quiet_import
+from t2t_lite.data.generation.config import TMP_DIR, DatagenOptions
 from t2t_lite.data.problem import DatasetSplit
-from t2t_lite.generation.config import TMP_DIR, DatagenOptions
 from t2t_lite.metrics.parts import parts_of
 from t2t_lite.runs.selection import Criterion
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -79,8 +79,8 @@ def main(args: types.SimpleNamespace) -> None:
         names = t2t_datagen.select_problems(config.problem)
         t2t_datagen.generate(names, config.data_dir, args.tmp_dir, DatagenOptions())
     with quiet_import():
-        from t2t_lite.preflight import batch_size, dry_run
         from t2t_lite.training import following, trainer
+        from t2t_lite.training.preflight import batch_size, dry_run
     if args.find_batch_size:
         config = batch_size.with_found_batch_size(config, args.t2t_usr_dir)
     if args.dry_run:

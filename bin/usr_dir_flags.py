@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from t2t_lite.t2t import flags
+from t2t_lite import t2t_flags
 
 
 def defaults(command: str, ours: Mapping[str, Any]) -> dict[str, Any]:
@@ -16,7 +16,7 @@ def defaults(command: str, ours: Mapping[str, Any]) -> dict[str, Any]:
         command: its name.
         ours: its own defaults.
     """
-    theirs = flags.defaults_of(command)
+    theirs = t2t_flags.defaults_of(command)
     return theirs | {
         name: theirs.get(name) if default in (None, "") else default
         for name, default in ours.items()

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from t2t_lite import registry
-from t2t_lite.corpora.archives import iterate_members
-from t2t_lite.corpora.corpora import Corpus, RemoteFile, Text
-from t2t_lite.corpora.segments import Pair
+from t2t_lite.data.corpora.archives import iterate_members
+from t2t_lite.data.corpora.corpora import Corpus, RemoteFile, Text
+from t2t_lite.data.corpora.segments import Pair
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.problems.listed_corpora import ListedCorpora
 from t2t_lite.text.bad_input import BadInput

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from t2t_lite import registry
-from t2t_lite.corpora import archives
-from t2t_lite.corpora.corpora import RemoteFile, existing_files
+from t2t_lite.data.corpora import archives
+from t2t_lite.data.corpora.corpora import RemoteFile, existing_files
 from t2t_lite.data.problem import DatasetSplit, three_splits
 from t2t_lite.data.text_problems import Text2SelfProblem
 from t2t_lite.errors import DataError

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 from t2t_lite import registry
-from t2t_lite.corpora import libreoffice_help
+from t2t_lite.data.corpora import libreoffice_help
 from t2t_lite.data.problem import DatasetSplit, three_splits
 from t2t_lite.data.text_problems import TranslateProblem
 from t2t_lite.text.sample import Sample

@@ -4,7 +4,7 @@ import abc
 import pathlib
 from collections.abc import Iterator, Sequence
 
-from t2t_lite.corpora.corpora import Corpus, RemoteFile, chained
+from t2t_lite.data.corpora.corpora import Corpus, RemoteFile, chained
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.text.sample import Sample
 

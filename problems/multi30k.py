@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from t2t_lite import registry
-from t2t_lite.corpora import corpora
+from t2t_lite.data.corpora import corpora
+from t2t_lite.data.corpora.download import download
 from t2t_lite.data.problem import DatasetSplit, three_splits
 from t2t_lite.data.text_problems import TranslateProblem
 from t2t_lite.text.sample import Sample
@@ -84,7 +85,7 @@ def _raw_file(tmp_dir: str, name: str) -> pathlib.Path:
     if found:
         return found
     path = pathlib.Path(tmp_dir) / _OWN_FOLDER / f"{name}.gz"
-    corpora.download(_URL + path.name, path, _SHA256[path.name])
+    download(_URL + path.name, path, _SHA256[path.name])
     return path
 
 

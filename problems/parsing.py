@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from t2t_lite import files, registry
-from t2t_lite.corpora import corpora
+from t2t_lite.data.corpora import corpora
 from t2t_lite.data.problem import DatasetSplit, Output
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.errors import DataError, quoted

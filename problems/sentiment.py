@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from t2t_lite import registry
-from t2t_lite.corpora.archives import iterate_members
-from t2t_lite.corpora.corpora import RemoteFile, existing_files
+from t2t_lite.data.corpora.archives import iterate_members
+from t2t_lite.data.corpora.corpora import RemoteFile, existing_files
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.data.text_problems import Text2ClassProblem
 from t2t_lite.errors import DataError

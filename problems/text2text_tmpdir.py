@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from t2t_lite import registry
-from t2t_lite.corpora import corpora
 from t2t_lite.data import holding_out
+from t2t_lite.data.corpora import corpora
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.text import text_encoder, vocabularies

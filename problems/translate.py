@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from t2t_lite import registry
-from t2t_lite.corpora.corpora import AlignedCorpus, Corpus, RemoteFile, Text, TsvArchive
+from t2t_lite.data.corpora.corpora import AlignedCorpus, Corpus, RemoteFile, Text, TsvArchive
 from t2t_lite.data.problem import DatasetSplit, three_splits
 from t2t_lite.data.text_problems import TwoVocabularies
 from t2t_lite.problems.wmt import (

@@ -5,7 +5,7 @@ Each corpus has a licence of its own, at its address.
 """
 
 from t2t_lite import registry
-from t2t_lite.corpora.corpora import AlignedCorpus, RemoteFile, Text
+from t2t_lite.data.corpora.corpora import AlignedCorpus, RemoteFile, Text
 from t2t_lite.problems.translate import T2TTranslateProblem
 from t2t_lite.problems.wmt import pair_corpus
 from t2t_lite.text.text_encoder import VocabType

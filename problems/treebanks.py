@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from t2t_lite import registry
-from t2t_lite.corpora import corpora
-from t2t_lite.corpora.archives import iterate_members
+from t2t_lite.data.corpora import corpora
+from t2t_lite.data.corpora.archives import iterate_members
 from t2t_lite.data.problem import DatasetSplit, three_splits
 from t2t_lite.errors import UserError
 from t2t_lite.problems.parsing import TreebankProblem, require_trees

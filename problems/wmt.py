@@ -13,13 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 from t2t_lite import registry
-from t2t_lite.corpora.corpora import (
-    AlignedCorpus,
-    Corpus,
-    RemoteFile,
-    Text,
-    spread_sample,
-)
+from t2t_lite.data.corpora.corpora import AlignedCorpus, Corpus, RemoteFile, Text, spread_sample
 from t2t_lite.data.problem import DatasetSplit, three_splits
 from t2t_lite.data.text_problems import TranslateProblem
 from t2t_lite.problems.listed_corpora import ListedCorpora

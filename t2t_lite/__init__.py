@@ -35,7 +35,7 @@ def __getattr__(name: str) -> Any:
     module = _MODULES[name]
     if module == __name__:
         return importlib.import_module(f"{module}.{name}")
-    if module.startswith(f"{__name__}.models."):
+    if module.startswith((f"{__name__}.models.", f"{__name__}.systems.")):
         _import_models()
     value = globals()[name] = getattr(importlib.import_module(module), name)
     return value

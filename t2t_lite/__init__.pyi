@@ -5,19 +5,12 @@ from t2t_lite import registry
 from t2t_lite.api import Run, dataset, evaluate, generate_data, load_model, open_run, train
 from t2t_lite.decoding.translator import Translation, Translator
 from t2t_lite.metrics.base import OutputMetric
-from t2t_lite.models.byte_net import ByteNet
-from t2t_lite.models.conv_s2s import ConvS2S
-from t2t_lite.models.deep_att import DeepAtt
-from t2t_lite.models.evolved_transformer import EvolvedTransformer
-from t2t_lite.models.gnmt import GNMT
 from t2t_lite.models.lstm import (
     LSTMSeq2Seq,
     LSTMSeq2SeqAttention,
     LSTMSeq2SeqAttentionBidirectionalEncoder,
     LSTMSeq2SeqBidirectionalEncoder,
 )
-from t2t_lite.models.moe_lstm import MoELSTM
-from t2t_lite.models.neural_gpu import ExtendedNeuralGPU, NeuralGPU
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.models.transformer import Transformer, TransformerDecoder, TransformerEncoder
 from t2t_lite.models.universal_transformer import UniversalTransformer
@@ -32,6 +25,13 @@ from t2t_lite.search.beam_search import BeamSearch
 from t2t_lite.search.constraints import Constraint
 from t2t_lite.search.penalties import Penalty
 from t2t_lite.search.sampling import RandomSearch, Sampler
+from t2t_lite.systems.byte_net import ByteNet
+from t2t_lite.systems.conv_s2s import ConvS2S
+from t2t_lite.systems.deep_att import DeepAtt
+from t2t_lite.systems.evolved_transformer import EvolvedTransformer
+from t2t_lite.systems.gnmt import GNMT
+from t2t_lite.systems.moe_lstm import MoELSTM
+from t2t_lite.systems.neural_gpu import ExtendedNeuralGPU, NeuralGPU
 from t2t_lite.usr_dirs import import_usr_dir
 from t2t_lite.version import __version__
 

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from t2t_lite import registry
+from t2t_lite.data.generation import generator
+from t2t_lite.data.generation.config import TMP_DIR, DatagenOptions
 from t2t_lite.data.problem import SPLITS, DatasetSplit, Problem
 from t2t_lite.decoding.config import FLOAT32, TENSORFLOW
 from t2t_lite.errors import UsageError, UserError, did_you_mean
-from t2t_lite.generation import generator
-from t2t_lite.generation.config import TMP_DIR, DatagenOptions
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.progress import shown_progress
 from t2t_lite.runs import run_folder

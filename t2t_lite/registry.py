@@ -56,12 +56,12 @@ class Registry(Generic[Value]):
 
     Args:
         kind: what is registered, for messages ("problem").
-        package: the package whose import registers this package's own entries.
+        *packages: those whose import registers this package's own entries.
     """
 
-    def __init__(self, kind: str, package: str) -> None:
+    def __init__(self, kind: str, *packages: str) -> None:
         self.kind = kind
-        self._package = package
+        self._packages = packages
         self._entries: dict[str, Value] = {}
 
     def add(self, name: str, value: Value) -> None:
@@ -83,13 +83,17 @@ class Registry(Generic[Value]):
 
     def names(self) -> list[str]:
         """Returns every registered name, sorted."""
-        importlib.import_module(self._package)
+        self._import()
         return sorted(self._entries)
 
     def items(self) -> dict[str, Value]:
         """Returns everything by its name, in the order of registration."""
-        importlib.import_module(self._package)
+        self._import()
         return dict(self._entries)
+
+    def _import(self) -> None:
+        for package in self._packages:
+            importlib.import_module(package)
 
     def __getitem__(self, name: str) -> Value:
         known = self.names()
@@ -126,7 +130,7 @@ def _is_run_again(old: Any, new: Any) -> bool:
 
 
 class _ProblemRegistry(Registry["type[Problem]"]):
-    """Problems; a class of T2T's is registered as its adapter (`t2t.adapter`)."""
+    """Problems; a class of T2T's is registered as its adapter (`interop.t2t.adapter`)."""
 
     def add(self, name: str, value: Any) -> None:
         """Registers a problem.
@@ -139,7 +143,7 @@ class _ProblemRegistry(Registry["type[Problem]"]):
 
 
 _problems = _ProblemRegistry("problem", "t2t_lite.problems")
-_models: Registry["type[Seq2Seq] | str"] = Registry("model", "t2t_lite.models")
+_models: Registry["type[Seq2Seq] | str"] = Registry("model", "t2t_lite.models", "t2t_lite.systems")
 _refused_models: dict[str, str] = {}
 _hparams: Registry["Callable[[], HParams]"] = Registry("hparams set", "t2t_lite.hparams")
 _refused_hparams: dict[str, str] = {}

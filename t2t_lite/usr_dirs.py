@@ -7,9 +7,8 @@ import pathlib
 import sys
 import traceback
 
-from t2t_lite import registry
+from t2t_lite import registry, t2t_flags, user_imports
 from t2t_lite.errors import UserError
-from t2t_lite.t2t import flags, user_imports
 
 
 def import_usr_dir(usr_dir: str) -> None:
@@ -52,7 +51,7 @@ def import_usr_dir(usr_dir: str) -> None:
     registry.import_own()  # first, so that a clash of names shows in the user's module
     sys.modules[name] = module
     user_imports.install([name])
-    flags.define()
+    t2t_flags.define()
     parent = str(folder.parent)
     sys.path.insert(0, parent)
     try:

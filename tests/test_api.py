@@ -21,8 +21,8 @@ from support.small_models import make_decided
 from support.small_runs import generate_pairs, noisy_run
 from support.terms import forward_terms
 from t2t_lite import registry
+from t2t_lite.data.generation import generator
 from t2t_lite.errors import UsageError, UserError
-from t2t_lite.generation import generator
 from t2t_lite.search.penalties import Penalty
 from t2t_lite.training.config import TrainerConfig
 

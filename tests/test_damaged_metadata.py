@@ -17,13 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2t_lite import registry
+from t2t_lite.data.generation import fingerprint
 from t2t_lite.errors import UserError
-from t2t_lite.generation import fingerprint
-from t2t_lite.imports import t2t_settings
-from t2t_lite.reporting import report
+from t2t_lite.interop.imports import t2t_settings
 from t2t_lite.runs import metrics_jsonl, run_folder
 from t2t_lite.runs.opening import seed_and_parts
 from t2t_lite.runs.selection import Criterion
+from t2t_lite.study.reports import report
 from t2t_lite.training.config import TrainerConfig
 from t2t_lite.training.cost_tracker import CostTracker, Hardware, Summary
 from t2t_lite.training.run_log import MetricsWriter

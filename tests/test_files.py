@@ -13,13 +13,13 @@ from t2t_lite import files
 from t2t_lite.decoding import dataset_decoding, jobs
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.trained_model import TrainedModel
-from t2t_lite.distillation.text import PairWriter, write_lines
 from t2t_lite.errors import UserError, describe_os_error
-from t2t_lite.insights import job
-from t2t_lite.insights.config import InsightsConfig
-from t2t_lite.reporting import report
 from t2t_lite.runs import averaging, metrics_jsonl, run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.study.distillation.text import PairWriter, write_lines
+from t2t_lite.study.insights import job
+from t2t_lite.study.insights.config import InsightsConfig
+from t2t_lite.study.reports import report
 
 
 def test_only_regular_files_are_replaced(tmp_path):

@@ -1,1 +1,1 @@
-"""Problems, TFRecord files, and the input pipeline."""
+"""Problems, TFRecord files, and the input pipeline; corpora, and generating data from them."""

@@ -10,9 +10,9 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from t2t_lite.alignment.aligned_spans import AlignedSpan, aligned_spans, equal_spans
-from t2t_lite.alignment.edited_text import Edit, EditedText, moved_alignment, with_spaces
-from t2t_lite.alignment.units import Unit, token_of_characters, units_of
+from t2t_lite.text.alignment.aligned_spans import AlignedSpan, aligned_spans, equal_spans
+from t2t_lite.text.alignment.edited_text import Edit, EditedText, moved_alignment, with_spaces
+from t2t_lite.text.alignment.units import Unit, token_of_characters, units_of
 from t2t_lite.text.marks import PLACEHOLDERS, TERM_MARKS, require_spelled, suggestion
 from t2t_lite.text.subword_sampler import RANGE, Draw
 from t2t_lite.text.text_encoder import EOS_ID, TextEncoder

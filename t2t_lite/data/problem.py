@@ -245,7 +245,7 @@ class Problem(abc.ABC):
     def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
         """Returns those files a split is read from that exist.
 
-        If one changes, data generated from it is refused (`generation/fingerprint`). None by
+        If one changes, data generated from it is refused (`data/generation/fingerprint`). None by
         default: a change of the text is then noticed only when a partial data set is completed.
         """
         return []
@@ -261,12 +261,12 @@ class Problem(abc.ABC):
     def write_files(self, data_dir: str, tmp_dir: str, options: Any) -> None:
         """Writes the vocabulary and the data files of a problem that does it itself.
 
-        Before or after its own work, it may call `generation.generator.generate_from_samples`.
+        Before or after its own work, it may call `data.generation.generator.generate_from_samples`.
 
         Args:
             data_dir: folder of the results.
             tmp_dir: folder of the raw files and downloads.
-            options: how to generate, a `generation.config.DatagenOptions`.
+            options: how to generate, a `data.generation.config.DatagenOptions`.
         """
         raise UsageError(
             f"problem {self.base_name!r}: {type(self).__qualname__} yields no samples: derive it "

@@ -1,1 +1,1 @@
-"""The decoder around the search: text in, text out."""
+"""The decoder around the search: text in, text out; whole documents, too."""

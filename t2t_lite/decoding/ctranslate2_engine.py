@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
-from t2t_lite.alignment.shortlist import Shortlist
 from t2t_lite.decoding.config import CTRANSLATE2
 from t2t_lite.decoding.divergence import DivergedError, require_numbers, require_outputs
 from t2t_lite.decoding.engine import Engine, Target, Worker, mapped
@@ -22,6 +21,7 @@ from t2t_lite.decoding.hypotheses import Source
 from t2t_lite.decoding.kept_export import KeptExport
 from t2t_lite.errors import UsageError
 from t2t_lite.search.decode_hparams import DecodeHParams, length_divisor
+from t2t_lite.text.alignment.shortlist import Shortlist
 from t2t_lite.text.languages import speaking
 from t2t_lite.text.text_encoder import EOS_ID, PAD_ID, TextEncoder
 

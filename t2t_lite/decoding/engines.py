@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from t2t_lite import processor
-from t2t_lite.alignment.shortlist import Shortlist
 from t2t_lite.decoding.config import AUTO, FLOAT32, INT8, TENSORFLOW
 from t2t_lite.decoding.engine import Engine
 from t2t_lite.decoding.trained_model import TrainedModel
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.text.alignment.shortlist import Shortlist
 
 if TYPE_CHECKING:
     from t2t_lite.search.parts import SearchPart

@@ -16,12 +16,12 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from t2t_lite import files, json_files, kept_work
-from t2t_lite.alignment.shortlist import VMAP, Shortlist
 from t2t_lite.decoding.config import FLOAT32
 from t2t_lite.decoding.trained_model import TrainedModel
 from t2t_lite.errors import UserError
 from t2t_lite.lock import locked
 from t2t_lite.runs import checkpoint_files
+from t2t_lite.text.alignment.shortlist import VMAP, Shortlist
 from t2t_lite.version import __version__
 
 log = logging.getLogger(__name__)

@@ -19,7 +19,7 @@ from t2t_lite.decoding.hypotheses import (
     Hypothesis,
     Source,
 )
-from t2t_lite.markup.blocks import Blocks
+from t2t_lite.text.markup.blocks import Blocks
 from t2t_lite.text.source_form import ZERO_WIDTH_SPACE, has_text
 from t2t_lite.text.text_encoder import EOS_ID
 

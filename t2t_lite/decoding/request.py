@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self, TypedDict, TypeVar, cast
 
 from t2t_lite.errors import UsageError, did_you_mean, quoted
-from t2t_lite.markup import kinds
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.settings import Config, setting, settings_of
 from t2t_lite.terms.term_list import (
@@ -23,6 +22,7 @@ from t2t_lite.terms.term_list import (
     read_forms,
     read_words,
 )
+from t2t_lite.text.markup import kinds
 
 T = TypeVar("T")
 C = TypeVar("C", bound=type)

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from t2t_lite.alignment.edited_text import Edit, EditedText
-from t2t_lite.alignment.units import token_of_characters
 from t2t_lite.terms.term_list import TermList
+from t2t_lite.text.alignment.edited_text import Edit, EditedText
+from t2t_lite.text.alignment.units import token_of_characters
 from t2t_lite.text.marks import suggestion
 
 

@@ -4,9 +4,9 @@ import re
 from collections.abc import Sequence
 
 from t2t_lite import registry
-from t2t_lite.alignment.pharaoh import parsed_links
 from t2t_lite.errors import DataError, quoted
 from t2t_lite.metrics.base import OutputMetric, Segment, Statistics
+from t2t_lite.text.alignment.pharaoh import parsed_links
 
 _LINK = re.compile(r"([0-9]+)([-p?:])([0-9]+)", re.ASCII)
 _SURE = "-"

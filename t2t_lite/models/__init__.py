@@ -4,18 +4,10 @@ from t2t_lite import registry
 
 _MODELS = {
     "attention_lm": "attention_lm:AttentionLM",
-    "byte_net": "byte_net:ByteNet",
-    "conv_s2s": "conv_s2s:ConvS2S",
-    "deep_att": "deep_att:DeepAtt",
-    "evolved_transformer": "evolved_transformer:EvolvedTransformer",
-    "extended_neural_gpu": "neural_gpu:ExtendedNeuralGPU",
-    "gnmt": "gnmt:GNMT",
     "lstm_seq2seq": "lstm:LSTMSeq2Seq",
     "lstm_seq2seq_attention": "lstm:LSTMSeq2SeqAttention",
     "lstm_seq2seq_attention_bidirectional_encoder": "lstm:LSTMSeq2SeqAttentionBidirectionalEncoder",
     "lstm_seq2seq_bidirectional_encoder": "lstm:LSTMSeq2SeqBidirectionalEncoder",
-    "neural_gpu": "neural_gpu:NeuralGPU",
-    "moe_lstm": "moe_lstm:MoELSTM",
     "transformer": "transformer:Transformer",
     "transformer_encoder": "transformer_encoder:TransformerClassifier",
     "universal_transformer": "universal_transformer:UniversalTransformer",

@@ -21,9 +21,9 @@ import keras
 import tensorflow as tf
 
 from t2t_lite import files
+from t2t_lite.data.generation import fingerprint
 from t2t_lite.data.problem import DatasetSplit, Problem
 from t2t_lite.errors import UserError, describe_os_error, first_line
-from t2t_lite.generation import fingerprint
 from t2t_lite.models.known_weights import KnownWeights
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs import checkpoint_files, followers, run_folder

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from t2t_lite.alignment.shortlist import Shortlist
 from t2t_lite.errors import UsageError
 from t2t_lite.models.seq2seq import DecodeState
 from t2t_lite.search.constraints import Constraint
@@ -21,6 +20,7 @@ from t2t_lite.search.penalties import DEFAULT_PENALTY, NO_PENALTY, Penalty, cove
 from t2t_lite.search.search_loop import Asked, Hypotheses, SearchLoop, hypotheses, reorder
 from t2t_lite.search.stopping import Standing, Stopping, T2TStopping
 from t2t_lite.search.top_k import top_k
+from t2t_lite.text.alignment.shortlist import Shortlist
 from t2t_lite.text.text_encoder import EOS_ID
 
 _T2T_STOPPING = T2TStopping()

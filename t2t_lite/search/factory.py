@@ -6,7 +6,6 @@ from typing import TypeVar
 import numpy as np
 
 from t2t_lite import registry
-from t2t_lite.alignment.shortlist import Shortlist
 from t2t_lite.errors import UsageError, quoted
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.search.beam_search import BeamSearch, greedy_search
@@ -27,6 +26,7 @@ from t2t_lite.search.search_loop import SearchLoop
 from t2t_lite.search.stopping import T2TStopping, stopping_named
 from t2t_lite.search.term_search import TermSearch
 from t2t_lite.search.tree_grammar import TreeGrammar
+from t2t_lite.text.alignment.shortlist import Shortlist
 from t2t_lite.text.text_encoder import NoText, TextEncoder
 
 _Part = TypeVar("_Part", Penalty, Sampler)

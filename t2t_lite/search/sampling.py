@@ -7,12 +7,12 @@ from typing import Any, NamedTuple, Self
 import keras
 import tensorflow as tf
 
-from t2t_lite.alignment.shortlist import Shortlist
 from t2t_lite.models.seq2seq import DecodeState
 from t2t_lite.search.constraints import Constraint
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.search.parts import SearchPart, Sentences, StepModel
 from t2t_lite.search.search_loop import Asked, Hypotheses, SearchLoop, hypotheses
+from t2t_lite.text.alignment.shortlist import Shortlist
 from t2t_lite.text.text_encoder import EOS_ID, TextEncoder
 
 

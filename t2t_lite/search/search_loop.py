@@ -14,7 +14,6 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from t2t_lite.alignment.shortlist import Shortlist
 from t2t_lite.errors import UsageError
 from t2t_lite.models.output_projection import EXCLUDED
 from t2t_lite.models.seq2seq import DecodeState
@@ -22,6 +21,7 @@ from t2t_lite.search.constraints import Constraint, Suppressed, constrain, force
 from t2t_lite.search.parts import DEAD, Sentences, StepModel, ends_of, narrowed
 from t2t_lite.search.penalties import NO_PENALTY, Penalty
 from t2t_lite.search.plain_keras import as_step_model
+from t2t_lite.text.alignment.shortlist import Shortlist
 from t2t_lite.text.text_encoder import EOS_ID, PAD_ID
 
 # Steps per compiled loop. Between loops, finished sentences leave the batch and the model's memory

@@ -14,8 +14,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
+from t2t_lite import pages
 from t2t_lite.errors import quoted
-from t2t_lite.reporting import pages
 from t2t_lite.serving.api_keys import ApiKeys
 from t2t_lite.serving.bodies import fields_of_form, fields_of_json
 from t2t_lite.serving.config import ServerConfig

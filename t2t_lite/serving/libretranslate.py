@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 from starlette.exceptions import HTTPException
 
 from t2t_lite.errors import quoted
-from t2t_lite.markup.kinds import HTML, PLACEHOLDERS
-from t2t_lite.markup.segment import parse
-from t2t_lite.markup.tokens import TokenKind, tokens_of
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.language_detector import Detected, LanguageDetector
 from t2t_lite.serving.language_pairs import AUTO, LanguagePairs
 from t2t_lite.serving.requests import TranslationRequest, check_text, checked
 from t2t_lite.text.language_names import english_name
+from t2t_lite.text.markup.kinds import HTML, PLACEHOLDERS
+from t2t_lite.text.markup.segment import parse
+from t2t_lite.text.markup.tokens import TokenKind, tokens_of
 
 _TEXT = "text"  # the format that is not HTML
 _FIELDS = {"q", "source", "target"}  # fields of this form that the server's own has not

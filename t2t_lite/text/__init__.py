@@ -1,1 +1,1 @@
-"""Text: files of lines, vocabularies and their encoders, tokenizers, trees."""
+"""Text: files of lines, encoders and their vocabularies, trees; alignment and markup."""

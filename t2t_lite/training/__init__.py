@@ -1,1 +1,1 @@
-"""Training: the loop, its step, schedules, checkpoints, evaluation."""
+"""Training: the loop, its step, schedules, checkpoints, evaluation; several machines."""

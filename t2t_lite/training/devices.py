@@ -7,8 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from t2t_lite.cluster.cluster import ALONE, Cluster
 from t2t_lite.errors import UsageError, UserError, first_line
+from t2t_lite.training.cluster.cluster import ALONE, Cluster
 
 log = logging.getLogger(__name__)
 

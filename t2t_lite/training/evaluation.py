@@ -22,7 +22,6 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from t2t_lite.cluster.workers import Workers
 from t2t_lite.data.batching import BatchingScheme
 from t2t_lite.data.example_reader import ExampleReader, naming_bad_file
 from t2t_lite.data.input_pipeline import eval_dataset
@@ -38,6 +37,7 @@ from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text.text_encoder import EOS_ID, RESERVED_TOKENS
+from t2t_lite.training.cluster.workers import Workers
 from t2t_lite.training.devices import sum_replicas
 from t2t_lite.training.features import Features, features_spec
 from t2t_lite.training.losses import smoothed_cross_entropy

@@ -15,7 +15,6 @@ from collections.abc import Callable
 import keras
 
 from t2t_lite import files, registry
-from t2t_lite.cluster.workers import Workers
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.decoding.divergence import NoOutputError
 from t2t_lite.errors import UsageError, UserError
@@ -33,6 +32,7 @@ from t2t_lite.runs.selection import (
     checkpoint_signature,
 )
 from t2t_lite.training import devices
+from t2t_lite.training.cluster.workers import Workers
 from t2t_lite.training.config import TrainerConfig
 from t2t_lite.training.evaluation import Evaluator
 from t2t_lite.training.preemption import StopSignals

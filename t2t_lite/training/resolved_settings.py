@@ -8,14 +8,14 @@ import pathlib
 import tensorflow as tf
 
 from t2t_lite import files, registry
-from t2t_lite.cluster.rendezvous import Settings
+from t2t_lite.data.generation import fingerprint
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.errors import UsageError
-from t2t_lite.generation import fingerprint
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.runs import opening, run_folder
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.training.cluster.rendezvous import Settings
 from t2t_lite.training.config import TrainerConfig
 from t2t_lite.training.objectives import rdrop
 

@@ -13,12 +13,10 @@ import keras
 import tensorflow as tf
 
 from t2t_lite import processor
-from t2t_lite.cluster.cluster import Cluster
-from t2t_lite.cluster.workers import Workers, join_cluster
 from t2t_lite.data.example_reader import naming_bad_file
+from t2t_lite.data.generation import findings
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.errors import UserError
-from t2t_lite.generation import findings
 from t2t_lite.models.frozen_weights import frozen_summary
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs.checkpoints import Checkpoints, TrainingFiles
@@ -27,6 +25,8 @@ from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.runs.selection import Criterion, EarlyStopping, Selection
 from t2t_lite.runs.warm_start import warm_start
 from t2t_lite.training import devices
+from t2t_lite.training.cluster.cluster import Cluster
+from t2t_lite.training.cluster.workers import Workers, join_cluster
 from t2t_lite.training.config import TrainerConfig
 from t2t_lite.training.cost_tracker import CostTracker, Hardware
 from t2t_lite.training.evaluation import Evaluator, averaged_weights

@@ -9,8 +9,8 @@ import pytest
 from support.scripts import import_script
 from t2t_lite import registry
 from t2t_lite.errors import UsageError
-from t2t_lite.paper import experiment_queue
-from t2t_lite.paper.experiment_queue import Folders
+from t2t_lite.study.paper import experiment_queue
+from t2t_lite.study.paper.experiment_queue import Folders
 
 ROWS, PROBLEMS = ["transformer", "neural_gpu"], ["sort", "addition_binary"]
 

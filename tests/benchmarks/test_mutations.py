@@ -50,7 +50,7 @@ def test_near_tests_are_those_of_the_folder_and_of_its_importers(mutations):
     near = mutations.tests_of("t2t_lite/layers")
     assert near[0] == "tests/layers"
     assert "tests/models" in near
-    assert "tests/corpora" not in near
+    assert "tests/data/corpora" not in near
     assert mutations.tests_of("bin") == ["tests/bin"]
     assert "tests/test_files.py" in mutations.tests_of("t2t_lite")
 

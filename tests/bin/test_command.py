@@ -17,15 +17,15 @@ from support.commands import exit_code, refusal
 from t2t_lite import files
 from t2t_lite.bin import command
 from t2t_lite.bin.command import Command, Flag, config_flags, from_flags
+from t2t_lite.data.generation.config import DatagenOptions
 from t2t_lite.decoding.config import DecoderConfig
-from t2t_lite.distillation.config import DistillConfig
-from t2t_lite.distillation.shortlist_config import ShortlistConfig
 from t2t_lite.errors import DataError, UsageError
-from t2t_lite.generation.config import DatagenOptions
-from t2t_lite.insights.config import InsightsConfig
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.settings import Config, required_settings, setting, settings_of
+from t2t_lite.study.distillation.config import DistillConfig
+from t2t_lite.study.distillation.shortlist_config import ShortlistConfig
+from t2t_lite.study.insights.config import InsightsConfig
 from t2t_lite.training.config import TrainerConfig
 
 _GREETER = Command(

@@ -14,11 +14,11 @@ from support.registries import restored
 from support.usr_dirs import write_usr_dir
 from t2t_lite import registry
 from t2t_lite.bin import t2t_datagen
+from t2t_lite.data.generation import generator
+from t2t_lite.data.generation.cleaning import CleaningRules
+from t2t_lite.data.generation.config import DatagenOptions
 from t2t_lite.data.problem import Problem
 from t2t_lite.data.records import read_examples
-from t2t_lite.generation import generator
-from t2t_lite.generation.cleaning import CleaningRules
-from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.text.text_encoder import TextEncoder
 
 _INSPECT = ["--problem=zoo_ape", "--inspect", "--data_dir=d"]

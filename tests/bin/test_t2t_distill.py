@@ -14,7 +14,7 @@ def words(**flags):
 
 def test_the_flags_reach_the_job(monkeypatch):
     calls = []
-    monkeypatch.setattr("t2t_lite.distillation.job.run", lambda *args: calls.append(args))
+    monkeypatch.setattr("t2t_lite.study.distillation.job.run", lambda *args: calls.append(args))
     flags = words(select="nearest", decode_hparams="beam_size=8", worker_gpu=0)
     assert exit_code(t2t_distill.main, *flags) == 0
     ((config, search),) = calls

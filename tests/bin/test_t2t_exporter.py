@@ -1,4 +1,4 @@
-"""t2t-exporter's flags; what it writes is tested in tests/export."""
+"""t2t-exporter's flags; what it writes is tested in tests/interop/export."""
 
 import pytest
 

@@ -158,7 +158,7 @@ def test_usage_errors_are_one_line(tmp_path):
 def test_no_tensorflow_is_loaded(tmp_path):
     folder = make_run(tmp_path / "run")
     script = (
-        "import sys\nfrom t2t_lite.reporting.report import write_report\n"
+        "import sys\nfrom t2t_lite.study.reports.report import write_report\n"
         f"write_report([{folder!r}], '')\n"
         "assert not {'tensorflow', 'keras'} & set(sys.modules)"
     )

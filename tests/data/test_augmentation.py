@@ -6,10 +6,10 @@ import re
 import numpy as np
 import pytest
 
-from t2t_lite.alignment.units import token_of_characters, units_of
 from t2t_lite.data.augmentation import MarkupAugmentation, Pair, TermAugmentation
 from t2t_lite.errors import UsageError
 from t2t_lite.text import philox, sentencepiece_encoder
+from t2t_lite.text.alignment.units import token_of_characters, units_of
 from t2t_lite.text.marks import PLACEHOLDERS, SUGGESTION
 from t2t_lite.text.multilingual_encoder import MultilingualEncoder
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder

@@ -5,9 +5,9 @@ import re
 import pytest
 
 from t2t_lite.data import members, text_problems
+from t2t_lite.data.generation import generator
+from t2t_lite.data.generation.config import DatagenOptions
 from t2t_lite.errors import DataError, UsageError
-from t2t_lite.generation import generator
-from t2t_lite.generation.config import DatagenOptions
 
 
 class Shop(text_problems.Text2TextProblem):

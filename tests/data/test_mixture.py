@@ -7,14 +7,14 @@ from support.folders import digests
 from support.mixtures import CZECH, FRENCH, GERMAN, MIXTURE, Toy, generate, toys
 from t2t_lite import registry
 from t2t_lite.data.example_reader import ExampleReader
+from t2t_lite.data.generation.config import DatagenOptions
+from t2t_lite.data.generation.findings import of_data
+from t2t_lite.data.generation.generator import generate_data
+from t2t_lite.data.generation.report import report
 from t2t_lite.data.mixture import Direction, MultilingualProblem, shares
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.data.records import read_examples
 from t2t_lite.errors import DataError, UsageError, UserError
-from t2t_lite.generation.config import DatagenOptions
-from t2t_lite.generation.findings import of_data
-from t2t_lite.generation.generator import generate_data
-from t2t_lite.generation.report import report
 from t2t_lite.hparams.basic import BasicHParams
 
 

@@ -12,7 +12,6 @@ from support.instructions import error_of_8_bits
 from support.rounding import assert_close
 from support.terms import log_prob_terms
 from t2t_lite import processor
-from t2t_lite.alignment.shortlist import Shortlist
 from t2t_lite.decoding.config import CTRANSLATE2, DecoderConfig
 from t2t_lite.decoding.ctranslate2_engine import REFUSED
 from t2t_lite.decoding.decoder import Decoder
@@ -26,6 +25,7 @@ from t2t_lite.decoding.trained_model import TrainedModel
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.search.decode_hparams import LENGTH_PENALTIES, DecodeHParams
 from t2t_lite.text import imported_encoder
+from t2t_lite.text.alignment.shortlist import Shortlist
 from t2t_lite.text.text_encoder import EOS_ID, PAD_ID
 
 LINES = ["w1 w2 w3", "w4", "w5 w6 w7 w8 w9 w1", "w1 w1", "", "w9 w8"]

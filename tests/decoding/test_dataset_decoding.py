@@ -12,8 +12,8 @@ from t2t_lite.data.problem import Output
 from t2t_lite.decoding.dataset_decoding import read_examples
 from t2t_lite.decoding.long_lines import Cutter
 from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.interop.t2t import text_encoder as t2t_encoders
 from t2t_lite.metrics.by_name import score_outputs
-from t2t_lite.t2t import text_encoder as t2t_encoders
 from t2t_lite.text.text_encoder import EOS_ID, TokenTextEncoder
 
 KNOWN = ["die", "katze", "sitzt", "auf", "der", "matte"]

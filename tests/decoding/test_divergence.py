@@ -14,7 +14,6 @@ from support.servers import answers_of
 from support.small_models import ByHand, make_decided, set_logits
 from support.small_runs import noisy_run
 from t2t_lite.bin import t2t_decoder, t2t_exporter
-from t2t_lite.cluster.workers import Workers
 from t2t_lite.data.problem import Output
 from t2t_lite.decoding import dataset_decoding
 from t2t_lite.decoding.decoder import Decoder
@@ -24,8 +23,7 @@ from t2t_lite.decoding.hypotheses import Source
 from t2t_lite.decoding.scoring import total_score
 from t2t_lite.decoding.tensorflow_engine import TensorFlowEngine, TensorFlowWorker
 from t2t_lite.errors import UserError
-from t2t_lite.export.query_client import Client
-from t2t_lite.insights import job
+from t2t_lite.interop.export.query_client import Client
 from t2t_lite.metrics.parts import Part
 from t2t_lite.models.copies import in_dtype
 from t2t_lite.models.finite_weights import require_finite_weights
@@ -43,7 +41,9 @@ from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.prometheus import ServerMetrics
 from t2t_lite.serving.request_translator import RequestTranslator
 from t2t_lite.serving.requests import TranslationRequest
+from t2t_lite.study.insights import job
 from t2t_lite.text.text_encoder import EOS_ID, ByteTextEncoder
+from t2t_lite.training.cluster.workers import Workers
 from t2t_lite.training.evaluation import Evaluator
 
 SEARCHES = {

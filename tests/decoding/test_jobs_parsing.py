@@ -11,13 +11,13 @@ from support.commands import printed_by
 from support.small_runs import make_run, save_weights
 from t2t_lite import registry
 from t2t_lite.bin import t2t_parseval
+from t2t_lite.data.generation.generator import generate_data
 from t2t_lite.decoding import jobs
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.dataset_decoding import evaluate
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.loading import find_models, load_decoder
 from t2t_lite.errors import DataError
-from t2t_lite.generation.generator import generate_data
 from t2t_lite.problems.parsing import TreebankProblem
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams

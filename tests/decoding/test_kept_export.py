@@ -14,12 +14,12 @@ import pytest
 
 from support.imported_runs import imported_run
 from support.small_runs import save_weights
-from t2t_lite.alignment.shortlist import Shortlist
 from t2t_lite.decoding import kept_export
 from t2t_lite.decoding.trained_model import TrainedModel
 from t2t_lite.errors import UserError
 from t2t_lite.lock import locked
 from t2t_lite.runs import run_folder
+from t2t_lite.text.alignment.shortlist import Shortlist
 
 
 @pytest.fixture

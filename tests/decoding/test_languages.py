@@ -11,6 +11,7 @@ from support.servers import answers_of
 from support.terms import log_prob_terms
 from support.texts import write_lines
 from t2t_lite.data import records
+from t2t_lite.data.generation.generator import generate_data
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.decoding import jobs
 from t2t_lite.decoding.config import DecoderConfig
@@ -19,7 +20,6 @@ from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.request import TextOptions
 from t2t_lite.decoding.translator import Translator
 from t2t_lite.errors import DataError, UsageError
-from t2t_lite.generation.generator import generate_data
 from t2t_lite.problems.imported import TranslateImported
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.serving.config import ServerConfig

@@ -14,7 +14,7 @@ from t2t_lite.decoding.dataset_decoding import decode_examples, read_examples
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.translator import Translator
 from t2t_lite.errors import DataError, UsageError
-from t2t_lite.export import ctranslate2, saved_model
+from t2t_lite.interop.export import ctranslate2, saved_model
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text.languages import Choice, choices
 

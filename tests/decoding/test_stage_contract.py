@@ -21,10 +21,10 @@ from support.echo import echoing, encoders_of
 from support.servers import answers_of, request_of
 from t2t_lite.decoding import jobs, request
 from t2t_lite.decoding.config import DecoderConfig
+from t2t_lite.decoding.documents import job as documents
 from t2t_lite.decoding.request import FIELDS, Options, TextOptions
 from t2t_lite.decoding.stages.registered import STAGES, TOLD
 from t2t_lite.decoding.translator import Translator
-from t2t_lite.documents import job as documents
 from t2t_lite.errors import UsageError
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.prometheus import ServerMetrics

@@ -105,7 +105,7 @@ def test_the_pods_of_kubernetes_get_flags_that_exist(pages):
 
 @pytest.mark.parametrize("name", PAGES)
 def test_flags_in_sentences_exist(pages, name):
-    if name == "flags.md":  # T2T's flags: tests/t2t/test_flags.py
+    if name == "flags.md":  # T2T's flags: tests/test_t2t_flags.py
         return
     commands = [path.stem for path in (ROOT / "bin").glob("t2t_*.py")]
     known = {"--help", "--decode_hparams", "--strict", "--n"}

@@ -15,7 +15,7 @@ from t2t_lite import registry
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.translator import Translator
 from t2t_lite.errors import UsageError
-from t2t_lite.export import saved_model
+from t2t_lite.interop.export import saved_model
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.prometheus import ServerMetrics

@@ -6,17 +6,17 @@ import pkgutil
 import pytest
 
 from t2t_lite import hparams, registry
+from t2t_lite.data.generation.config import DatagenOptions
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.errors import UsageError
-from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.lstm import LSTMHParams
-from t2t_lite.insights.config import InsightsConfig
 from t2t_lite.layers import recurrent, recurrent_attention
 from t2t_lite.runs.config import TrainedModelConfig
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.settings import settings_of
+from t2t_lite.study.insights.config import InsightsConfig
 from t2t_lite.training.config import TrainerConfig
 
 # By set, assignments none of which makes sense.

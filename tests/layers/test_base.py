@@ -9,7 +9,6 @@ from keras.initializers import RandomNormal
 from support.rounding import assert_close
 from t2t_lite.layers.attention import EncoderDecoderAttention, ParameterAttention, SelfAttention
 from t2t_lite.layers.base import Stack, without_initial_values
-from t2t_lite.layers.convolution import Convolution, SeparableConvolution
 from t2t_lite.layers.dense import Projection
 from t2t_lite.layers.dropout import Dropout
 from t2t_lite.layers.embedding import Embedding
@@ -26,16 +25,17 @@ from t2t_lite.layers.recurrent_attention import (
 from t2t_lite.layers.relative_attention import RelativeSelfAttention
 from t2t_lite.layers.residual import LayerSteps, Residual
 from t2t_lite.layers.transformer_layers import DecoderLayer, EncoderLayer
-from t2t_lite.models.byte_net import BottleneckBlock, ResidualChain
-from t2t_lite.models.conv_s2s_layers import ConvS2SAttention, ConvS2SLayer, ConvS2SMemory
-from t2t_lite.models.deep_att import FastForward
-from t2t_lite.models.evolved_transformer import (
+from t2t_lite.models.universal_transformer import AdaptiveSteps, UniversalSteps
+from t2t_lite.systems.byte_net import BottleneckBlock, ResidualChain
+from t2t_lite.systems.conv_s2s_layers import ConvS2SAttention, ConvS2SLayer, ConvS2SMemory
+from t2t_lite.systems.convolution import Convolution, SeparableConvolution
+from t2t_lite.systems.deep_att import FastForward
+from t2t_lite.systems.evolved_transformer import (
     EvolvedDecoderLayer,
     EvolvedEncoderLayer,
     EvolvedFeedForward,
 )
-from t2t_lite.models.neural_gpu import CGRU
-from t2t_lite.models.universal_transformer import AdaptiveSteps, UniversalSteps
+from t2t_lite.systems.neural_gpu import CGRU
 
 X = np.random.RandomState(0).normal(size=(2, 3, 8)).astype(np.float32)
 IDS = np.array([[4, 2, 0], [3, 1, 5]], np.int32)

@@ -14,12 +14,12 @@ from t2t_lite.decoding.ctranslate2_model import convert
 from t2t_lite.decoding.scoring import total_score
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.models.attention_lm import AttentionLM
-from t2t_lite.models.evolved_transformer import EvolvedTransformer
 from t2t_lite.models.prepended import full_attention_bias, joined
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.models.universal_transformer import UniversalTransformer
 from t2t_lite.search.beam_search import BeamSearch, greedy_search
 from t2t_lite.search.penalties import DEFAULT_PENALTY
+from t2t_lite.systems.evolved_transformer import EvolvedTransformer
 
 MODE = "prepend_inputs_masked_attention"
 FULL = "prepend_inputs_full_attention"

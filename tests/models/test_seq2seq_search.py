@@ -13,7 +13,7 @@ from support.model_kinds import ONE_LAYER, make_model, make_untrained
 from support.rounding import assert_close
 from support.terms import terms_of
 from support.training_steps import make_step, weights_of
-from t2t_lite.export.saved_model import IdsModule
+from t2t_lite.interop.export.saved_model import IdsModule
 from t2t_lite.search.beam_search import BeamSearch
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.search.parts import DEAD

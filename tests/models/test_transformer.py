@@ -13,7 +13,7 @@ from support.rounding import assert_close
 from support.terms import terms_of
 from t2t_lite import registry
 from t2t_lite.models.transformer import Transformer
-from t2t_lite.paper.parameter_counts import abstract_model
+from t2t_lite.study.paper.parameter_counts import abstract_model
 
 
 @pytest.mark.integration

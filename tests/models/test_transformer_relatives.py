@@ -9,7 +9,7 @@ from support import t2t_weights
 from support.rounding import assert_close
 from support.searches import searches, up_to_eos
 from support.terms import terms_of
-from t2t_lite.imports import t2t_variables
+from t2t_lite.interop.imports import t2t_variables
 
 FOLDERS = ("evolved_transformer", "universal_transformer", "universal_transformer_act")
 

@@ -20,7 +20,7 @@ from t2t_lite.models.universal_transformer import (
     AdaptiveSteps,
     UniversalSteps,
 )
-from t2t_lite.paper.parameter_counts import abstract_model
+from t2t_lite.study.paper.parameter_counts import abstract_model
 
 SIDES = {"encoder": "inputs", "decoder": "targets"}
 

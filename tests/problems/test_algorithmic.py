@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from t2t_lite import registry
 from t2t_lite.data import records
+from t2t_lite.data.generation.generator import generate_data
 from t2t_lite.errors import DataError
-from t2t_lite.generation.generator import generate_data
 from t2t_lite.problems import algorithmic
 
 TASKS = {

@@ -10,9 +10,9 @@ from support import small_runs
 from support.archives import write_archive
 from t2t_lite import registry
 from t2t_lite.data import records
+from t2t_lite.data.generation.config import DatagenOptions
+from t2t_lite.data.generation.generator import generate_data
 from t2t_lite.data.problem import Problem
-from t2t_lite.generation.config import DatagenOptions
-from t2t_lite.generation.generator import generate_data
 from t2t_lite.problems.cnn_dailymail import article_and_highlights
 from t2t_lite.training import trainer
 

@@ -5,8 +5,8 @@ import pytest
 from support.texts import decoded_pairs, write_lines
 from t2t_lite import registry
 from t2t_lite.data import records
+from t2t_lite.data.generation.generator import generate_data
 from t2t_lite.errors import DataError, UsageError, UserError
-from t2t_lite.generation.generator import generate_data
 from t2t_lite.problems.imported import ImportedVocabulary, TranslateImported
 from t2t_lite.text import imported_encoder
 

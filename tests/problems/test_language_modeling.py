@@ -6,9 +6,9 @@ import tensorflow as tf
 import t2t_lite
 from support.archives import write_archive
 from t2t_lite import registry
+from t2t_lite.data.generation import inspection
+from t2t_lite.data.generation.cleaning import CleaningRules, clean
 from t2t_lite.errors import DataError, UsageError, UserError
-from t2t_lite.generation import inspection
-from t2t_lite.generation.cleaning import CleaningRules, clean
 from t2t_lite.problems import language_modeling
 
 

@@ -7,12 +7,12 @@ import pytest
 
 from support.packages import write_help
 from t2t_lite import registry
-from t2t_lite.corpora import libreoffice_help
-from t2t_lite.corpora.libreoffice_help import plain
 from t2t_lite.data import records
+from t2t_lite.data.corpora import libreoffice_help
+from t2t_lite.data.corpora.libreoffice_help import plain
+from t2t_lite.data.generation.config import DatagenOptions
+from t2t_lite.data.generation.generator import generate_data
 from t2t_lite.errors import UserError
-from t2t_lite.generation.config import DatagenOptions
-from t2t_lite.generation.generator import generate_data
 from t2t_lite.problems import libreoffice
 
 LANGUAGES = ("de", "fr", "es", "it", "cs", "ja", "zh")

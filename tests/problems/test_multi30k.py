@@ -4,8 +4,8 @@ import pytest
 
 from t2t_lite import registry
 from t2t_lite.data import records
+from t2t_lite.data.generation.generator import generate_data
 from t2t_lite.errors import UserError
-from t2t_lite.generation.generator import generate_data
 from t2t_lite.problems import multi30k
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from t2t_lite import registry
-from t2t_lite.corpora import corpora
+from t2t_lite.data.corpora import corpora
 from t2t_lite.data.problem import DatasetSplit
 
 _PARSING = {"sample/wsj_0001.mrg": "train", "sample/wsj_0139.mrg": "train"}

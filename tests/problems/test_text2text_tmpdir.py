@@ -9,8 +9,8 @@ from support.texts import decoded_pairs, write_lines
 from t2t_lite import registry
 from t2t_lite.bin import t2t_datagen
 from t2t_lite.data import records
+from t2t_lite.data.generation.generator import generate_data
 from t2t_lite.errors import DataError, UserError
-from t2t_lite.generation.generator import generate_data
 from t2t_lite.problems.language_modeling import Text2selfTmpdir
 from t2t_lite.problems.text2text_tmpdir import Text2textTmpdir, Text2textTmpdirTokens
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from t2t_lite import registry
-from t2t_lite.generation.config import DatagenOptions
-from t2t_lite.generation.generator import generate_data
+from t2t_lite.data.generation.config import DatagenOptions
+from t2t_lite.data.generation.generator import generate_data
 from t2t_lite.problems import transduction
 
 

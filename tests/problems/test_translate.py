@@ -12,12 +12,12 @@ from support.commands import printed_by
 from support.texts import decoded_pairs, pairs_of
 from t2t_lite import registry
 from t2t_lite.bin import t2t_bleu
+from t2t_lite.data.generation.config import DatagenOptions
+from t2t_lite.data.generation.generator import generate_data
 from t2t_lite.data.problem import Problem
 from t2t_lite.decoding import jobs
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.errors import UserError
-from t2t_lite.generation.config import DatagenOptions
-from t2t_lite.generation.generator import generate_data
 from t2t_lite.training import trainer
 
 Member = str

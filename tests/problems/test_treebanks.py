@@ -10,8 +10,8 @@ import pytest
 from support.archives import write_archive
 from t2t_lite import registry
 from t2t_lite.data import records
+from t2t_lite.data.generation.generator import generate_data
 from t2t_lite.errors import DataError, UserError
-from t2t_lite.generation.generator import generate_data
 from t2t_lite.problems import treebanks
 from t2t_lite.text import trees
 from t2t_lite.text.bad_input import BadInput

@@ -12,11 +12,11 @@ from support.commands import printed_by
 from support.texts import decoded_pairs, pairs_of
 from t2t_lite import registry
 from t2t_lite.bin import t2t_datagen
-from t2t_lite.corpora.corpora import RemoteFile
+from t2t_lite.data.corpora.corpora import RemoteFile
+from t2t_lite.data.generation.config import DatagenOptions
+from t2t_lite.data.generation.generator import generate_data
 from t2t_lite.data.problem import three_splits
 from t2t_lite.errors import DataError, UserError
-from t2t_lite.generation.config import DatagenOptions
-from t2t_lite.generation.generator import generate_data
 from t2t_lite.problems import wmt
 from t2t_lite.text.source_form import source_form
 

@@ -7,13 +7,13 @@ import tensorflow as tf
 
 from support.rounding import assert_close
 from t2t_lite import registry
-from t2t_lite.alignment.shortlist import Shortlist
 from t2t_lite.errors import UsageError
 from t2t_lite.search.beam_search import BeamSearch, greedy_search
 from t2t_lite.search.constraints import MinLength, NoRepeatedNgrams
 from t2t_lite.search.ensemble import Ensemble
 from t2t_lite.search.penalties import Penalty
 from t2t_lite.search.sampling import RandomSearch
+from t2t_lite.text.alignment.shortlist import Shortlist
 
 SOURCES, TARGETS = 9, 40
 ALWAYS = [3, 4]

@@ -16,7 +16,6 @@ from support.imported_runs import imported_run
 from support.rounding import assert_close, relative_bound
 from support.servers import Client, answers_of, serve
 from support.terms import log_prob_terms
-from t2t_lite.alignment.shortlist import Shortlist
 from t2t_lite.data.problem import Output
 from t2t_lite.decoding.config import ENGINES
 from t2t_lite.decoding.decoder import Decoder
@@ -28,6 +27,7 @@ from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.prometheus import ServerMetrics
 from t2t_lite.serving.request_translator import RequestTranslator
 from t2t_lite.serving.requests import TranslationRequest
+from t2t_lite.text.alignment.shortlist import Shortlist
 from t2t_lite.text.imported_encoder import TRANSLATION
 
 TEXTS = ["a cat", "", " \u2028", "x\x00y", "日本語 😀", "two\nlines", "a cat sleeps here. " * 5]

@@ -8,7 +8,7 @@ import pathlib
 
 import numpy as np
 
-from t2t_lite.imports import open_models
+from t2t_lite.interop.imports import open_models
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.search.factory import make_search

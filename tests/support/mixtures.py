@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from support.registries import restored
 from t2t_lite import registry
+from t2t_lite.data.generation.generator import generate_data
 from t2t_lite.data.mixture import NamedMixture
 from t2t_lite.data.problem import three_splits
 from t2t_lite.data.text_problems import TranslateProblem
 from t2t_lite.errors import DataError
-from t2t_lite.generation.generator import generate_data
 
 GERMAN, FRENCH, CZECH = (f"translate_en{code}_toy" for code in ("de", "fr", "cs"))
 MIXTURE = f"{GERMAN}+{FRENCH}+{CZECH}_rev"

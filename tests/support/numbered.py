@@ -4,11 +4,11 @@ import itertools
 import pathlib
 
 from t2t_lite.data import records
+from t2t_lite.data.generation import generator
+from t2t_lite.data.generation.config import DatagenOptions
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.errors import DataError
-from t2t_lite.generation import generator
-from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.text.text_encoder import ByteTextEncoder, VocabType
 
 

@@ -12,7 +12,7 @@ import pytest
 import sentencepiece
 
 from t2t_lite.errors import UserError
-from t2t_lite.imports import open_models
+from t2t_lite.interop.imports import open_models
 
 FIXTURE = pathlib.Path(__file__).parents[1] / "fixtures" / "marian"
 SETTINGS = "special:model.yml"

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from support.kept_runs import kept_folder
 from t2t_lite import registry
-from t2t_lite.generation.generator import generate_data
+from t2t_lite.data.generation.generator import generate_data
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs import checkpoint_files, metrics_jsonl, run_folder
 from t2t_lite.training.config import TrainerConfig

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from t2t_lite import registry
 from t2t_lite.bin import t2t_import
-from t2t_lite.imports import t2t_variables
+from t2t_lite.interop.imports import t2t_variables
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.runs import run_folder
 

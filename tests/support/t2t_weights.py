@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from t2t_lite import registry
-from t2t_lite.imports import t2t_settings, t2t_variables
+from t2t_lite.interop.imports import t2t_settings, t2t_variables
 from t2t_lite.layers.base import without_initial_values
 from t2t_lite.models.transformer import Transformer
 

@@ -3,9 +3,9 @@
 They are the terms of every sum on the way, one after another.
 """
 
-from t2t_lite.models.neural_gpu import ExtendedNeuralGPU, NeuralGPU
 from t2t_lite.models.recurrent import RecurrentSeq2Seq
 from t2t_lite.models.universal_transformer import UniversalTransformer
+from t2t_lite.systems.neural_gpu import ExtendedNeuralGPU, NeuralGPU
 
 
 def terms_of(model, length: int) -> int:

@@ -5,9 +5,9 @@ import textwrap
 from typing import Any
 
 from t2t_lite import registry, usr_dirs
+from t2t_lite.data.generation import generator
+from t2t_lite.data.generation.config import DatagenOptions
 from t2t_lite.data.problem import Problem
-from t2t_lite.generation import generator
-from t2t_lite.generation.config import DatagenOptions
 
 # What most directories import, and a problem for theirs to derive from.
 TOP = """

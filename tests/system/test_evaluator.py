@@ -13,7 +13,7 @@ from support.commands import run_command
 from support.small_runs import HPARAMS, records_of
 from support.texts import write_lines
 from t2t_lite import registry
-from t2t_lite.generation.generator import generate_data
+from t2t_lite.data.generation.generator import generate_data
 from t2t_lite.runs import checkpoint_files
 
 pytestmark = pytest.mark.integration

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from t2t_lite.corpora import archives, corpora
 from t2t_lite.data import records
+from t2t_lite.data.corpora import archives, corpora
+from t2t_lite.data.generation import fingerprint
 from t2t_lite.errors import UserError
-from t2t_lite.generation import fingerprint
 from t2t_lite.metrics import parseval
 from t2t_lite.metrics.evalb_parameters import COLLINS, EvalbParameters
 from t2t_lite.text import (

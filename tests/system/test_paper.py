@@ -10,7 +10,7 @@ import pytest
 
 from support.commands import run_command
 from t2t_lite import registry
-from t2t_lite.generation.generator import generate_data
+from t2t_lite.data.generation.generator import generate_data
 
 _MINE = """
 from t2t_lite import registry

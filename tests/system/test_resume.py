@@ -38,7 +38,7 @@ MIXTURE = "text2text_tmpdir_bpe:0.7+text2text_tmpdir_bpe_rev:0.3"
 def data_dir(tmp_path_factory):
     """Data of a copy task, made by t2t-datagen's own code."""
     from t2t_lite import registry
-    from t2t_lite.generation.generator import generate_data
+    from t2t_lite.data.generation.generator import generate_data
 
     folder = tmp_path_factory.mktemp("text")
     draw = random.Random(5)

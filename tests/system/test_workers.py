@@ -17,7 +17,7 @@ from support.rounding import assert_close
 from support.small_runs import newest_state
 from support.terms import forward_terms, step_terms
 from t2t_lite import registry
-from t2t_lite.generation.generator import generate_data
+from t2t_lite.data.generation.generator import generate_data
 from t2t_lite.runs import checkpoint_files, metrics_jsonl, run_folder
 
 STEPS = 20
@@ -170,7 +170,7 @@ def test_a_seed_drawn_by_the_chief_is_that_of_all(start_workers, trainer_flags, 
 
 @pytest.mark.integration
 def test_unequal_data_is_named_by_both(start_workers, data_dir, tmp_path):
-    """All other reasons not to begin are in tests/cluster/test_rendezvous.py."""
+    """All other reasons not to begin are in tests/training/cluster/test_rendezvous.py."""
     copy = tmp_path / "copy"
     shutil.copytree(data_dir, copy)
     name = "text2text_tmpdir-train-00007-of-00100"

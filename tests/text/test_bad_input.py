@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from support.archives import write_archive
 from support.texts import pairs_of
-from t2t_lite.corpora import archives, corpora, segments
-from t2t_lite.corpora.corpora import AlignedCorpus, RemoteFile, Text, TmxCorpus, TsvCorpus
+from t2t_lite.data.corpora import archives, corpora, segments
+from t2t_lite.data.corpora.corpora import AlignedCorpus, RemoteFile, Text, TmxCorpus, TsvCorpus
 from t2t_lite.errors import DataError
 from t2t_lite.text import text_files, trees
 from t2t_lite.text.bad_input import STRICT, UNREADABLE, BadInput

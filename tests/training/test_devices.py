@@ -6,8 +6,8 @@ import pytest
 import tensorflow as tf
 
 from support.limits import strategy_over
-from t2t_lite.cluster.cluster import Cluster
 from t2t_lite.errors import UsageError, UserError
+from t2t_lite.training.cluster.cluster import Cluster
 from t2t_lite.training.devices import make_strategy, sum_replicas
 
 

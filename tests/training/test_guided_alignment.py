@@ -12,8 +12,8 @@ from support.training_steps import DROPOUT, DRY, VOCAB, joined, make_step, ragge
 from t2t_lite import registry
 from t2t_lite.errors import UsageError
 from t2t_lite.layers.guided_attention import GuidedAttention
-from t2t_lite.models.evolved_transformer import EvolvedTransformer
 from t2t_lite.models.transformer import Transformer
+from t2t_lite.systems.evolved_transformer import EvolvedTransformer
 from t2t_lite.text.sample import ALIGNMENT
 
 SMALL = (

@@ -15,7 +15,7 @@ from support.rounding import assert_close
 from support.small_runs import make_config, records_of
 from t2t_lite import registry
 from t2t_lite.bin import t2t_eval
-from t2t_lite.cluster.workers import Workers
+from t2t_lite.data.generation.generator import generate_data
 from t2t_lite.data.mixture import NamedMixture
 from t2t_lite.data.problem import three_splits
 from t2t_lite.data.text_problems import TranslateProblem
@@ -24,14 +24,14 @@ from t2t_lite.decoding.config import CTRANSLATE2, FLOAT32, DecoderConfig
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.request import TextOptions
 from t2t_lite.errors import UsageError
-from t2t_lite.generation.generator import generate_data
 from t2t_lite.metrics.base import OutputMetric
 from t2t_lite.metrics.by_name import score_outputs
-from t2t_lite.reporting.report import write_report
 from t2t_lite.runs.checkpoint_names import named_checkpoint
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.study.reports.report import write_report
 from t2t_lite.training import checkpoint_evaluation, devices, trainer
+from t2t_lite.training.cluster.workers import Workers
 from t2t_lite.training.evaluation import Evaluator
 from t2t_lite.training.run_log import MetricsWriter
 

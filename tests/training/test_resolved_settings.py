@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
-from t2t_lite.cluster.rendezvous import difference
 from t2t_lite.errors import UserError
+from t2t_lite.training.cluster.rendezvous import difference
 from t2t_lite.training.config import TrainerConfig
 from t2t_lite.training.resolved_settings import resolve_hparams, shared_settings
 

@@ -13,7 +13,7 @@ from support.rounding import assert_close, relative_bound
 from support.terms import forward_terms, step_terms
 from support.training_steps import make_step
 from t2t_lite import registry
-from t2t_lite.imports import t2t_variables
+from t2t_lite.interop.imports import t2t_variables
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.training.losses import summed_loss
 

@@ -20,13 +20,13 @@ from t2t_lite.data.records import read_examples
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.translator import Translator
 from t2t_lite.errors import DataError, UsageError, UserError
-from t2t_lite.preflight import batch_size
-from t2t_lite.preflight.batch_size import with_found_batch_size
-from t2t_lite.preflight.probe import DoesNotFitError
 from t2t_lite.runs import checkpoints, opening, run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.training import evaluation, resolved_settings, trainer
 from t2t_lite.training.preemption import PreemptionError
+from t2t_lite.training.preflight import batch_size
+from t2t_lite.training.preflight.batch_size import with_found_batch_size
+from t2t_lite.training.preflight.probe import DoesNotFitError
 
 pytestmark = pytest.mark.integration
 

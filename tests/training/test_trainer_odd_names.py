@@ -20,8 +20,8 @@ from t2t_lite.bin.command import checkpoint_name, checkpoint_names
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.loading import find_models
 from t2t_lite.errors import UsageError, UserError
-from t2t_lite.export import keras_archive, saved_model
-from t2t_lite.imports import t2t_checkpoint
+from t2t_lite.interop.export import keras_archive, saved_model
+from t2t_lite.interop.imports import t2t_checkpoint
 from t2t_lite.runs import checkpoint_files, opening, run_folder, warm_start
 from t2t_lite.runs.checkpoint_files import split_checkpoints
 from t2t_lite.runs.checkpoint_names import named_checkpoint

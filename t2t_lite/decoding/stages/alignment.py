@@ -2,10 +2,10 @@
 
 import types
 
-from t2t_lite.alignment.attention_links import token_links, word_links
-from t2t_lite.alignment.pharaoh import written_links
 from t2t_lite.decoding.hypotheses import Hypothesis, Source
 from t2t_lite.decoding.stages.stage import Stage
+from t2t_lite.text.alignment.attention_links import token_links, word_links
+from t2t_lite.text.alignment.pharaoh import written_links
 from t2t_lite.text.source_form import has_text
 
 

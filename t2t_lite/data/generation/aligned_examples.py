@@ -1,0 +1,108 @@
+"""Examples with the alignments of their targets, which guide the attention of a model."""
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from t2t_lite.data.generation.chunks import Chunk, ExampleEncoder
+from t2t_lite.errors import DataError
+from t2t_lite.protocol_buffers import pack
+from t2t_lite.text.alignment.diagonal_aligner import DiagonalAligner
+from t2t_lite.text.alignment.id_links import aligned_ids, word_places
+from t2t_lite.text.alignment.pharaoh import parsed_links, read_links, written_links
+from t2t_lite.text.sample import ALIGNMENT, Sample
+from t2t_lite.text.source_form import has_text
+from t2t_lite.text.text_encoder import TextEncoder
+
+# Of a larger corpus, so many pairs train the aligner.
+_MOST_PAIRS = 1_000_000
+
+
+class AligningExampleEncoder(ExampleEncoder):
+    """Adds to each example which source id each target id is aligned to: `sample.ALIGNMENT`.
+
+    Args:
+        problem_name: the problem's name, for errors.
+        encoders: the encoders of `inputs` and `targets`.
+        aligner: aligns ids; None: samples have alignments of their words.
+    """
+
+    def __init__(
+        self,
+        problem_name: str,
+        encoders: Mapping[str, TextEncoder],
+        aligner: DiagonalAligner | None,
+    ) -> None:
+        super().__init__(problem_name, encoders)
+        self._aligner = aligner
+
+    def _further(self, chunk: Chunk) -> Iterator[dict[str, bytes]]:
+        """Yields the alignment of each sample; what is aligned to no word is so to EOS."""
+        inputs, targets = self.encoders["inputs"], self.encoders["targets"]
+        sides = (inputs, self._sources(chunk)), (targets, chunk.targets)
+        lines = (encoder.encode_lines(texts) for encoder, texts in sides)
+        pairs = [*zip(*lines, strict=True)]
+        found = self._by_words(pairs, chunk) if self._aligner is None else self._by_ids(pairs)
+        for (source, _), alignment in zip(pairs, found, strict=True):
+            eos = len(source) + 1
+            yield {ALIGNMENT: pack([place or eos for place in [*alignment, eos]])}
+
+    def _by_ids(self, pairs: Sequence[tuple[list[int], list[int]]]) -> Iterator[list[int]]:
+        assert self._aligner is not None
+        arrays = [(np.array(source), np.array(target)) for source, target in pairs]
+        for places in self._aligner.align(arrays):  # -1: no source
+            yield (places + 1).tolist()
+
+    def _by_words(
+        self, pairs: Sequence[tuple[list[int], list[int]]], chunk: Chunk
+    ) -> Iterator[list[int]]:
+        inputs, targets = self.encoders["inputs"], self.encoders["targets"]
+        columns = zip(pairs, chunk.inputs, chunk.alignments, strict=True)
+        for (source, target), text, written in columns:
+            places = word_places(inputs, source), word_places(targets, target)
+            links = parsed_links(written)
+            read = [*map(has_text, text.split())]  # a word that nobody sees is not in the source
+            if inputs.reads_source_form and not all(read):
+                numbers = list(itertools.accumulate(read, initial=0))
+                links = [(numbers[i], j) for i, j in links if read[i]]
+            yield aligned_ids(links, *places)
+
+
+def with_alignments(samples: Iterable[Sample], path: str) -> Iterator[Sample]:
+    """Yields samples with the alignments of a file in Pharaoh's format, a line for each.
+
+    Raises:
+        DataError: a link is not between words of its pair, or the file has more lines or fewer.
+    """
+    for number, (sample, links) in enumerate(itertools.zip_longest(samples, read_links(path)), 1):
+        if sample is None or links is None:
+            raise DataError(
+                f"{path} has {'more' if sample is None else 'fewer'} lines than the training text "
+                "has pairs: align that text, whole and in its order"
+            )
+        sizes = [len(sample[side].split()) for side in ("inputs", "targets")]
+        for link in links:
+            if any(place >= size for place, size in zip(link, sizes, strict=True)):
+                raise DataError(
+                    f"{path}, line {number}: link {link[0]}-{link[1]} is outside of the pair, of "
+                    f"{sizes[0]} and {sizes[1]} words between spaces"
+                )
+        yield {**sample, ALIGNMENT: written_links(links)}
+
+
+def trained_aligner(
+    samples: Iterable[Sample], encoders: Mapping[str, TextEncoder]
+) -> DiagonalAligner:
+    """Returns an aligner of ids, trained on the first million pairs.
+
+    Raises:
+        DataError: no pair has text on both sides.
+    """
+    pairs = []
+    for sample in itertools.islice(samples, _MOST_PAIRS):
+        inputs, targets = encoders["inputs"], encoders["targets"]
+        source = inputs.encode(inputs.as_source(sample["inputs"]))
+        sides = source, targets.encode(sample["targets"])
+        pairs.append((np.array(sides[0], np.int32), np.array(sides[1], np.int32)))
+    return DiagonalAligner.train(pairs)

@@ -1,0 +1,77 @@
+"""HTML pages: the text of each block is a segment with its inline tags; all else stays."""
+
+import codecs
+import itertools
+import re
+from collections.abc import Sequence
+
+from t2t_lite.decoding.documents.document import ICU_MESSAGES, Report
+from t2t_lite.text.charsets import Charset, read_by_browsers, spliced
+from t2t_lite.text.markup.blocks import cut
+from t2t_lite.text.markup.kinds import HTML, XML
+from t2t_lite.text.markup.tokens import FROM_LINE, Token, TokenKind, has_icu_message, tokens_of
+
+_XML_DECLARATION = re.compile(rb"<\?xml(?=\s)[^>]*?(?:\sencoding\s*=\s*[\"']([\w:.-]+)[^>]*)?\?>")
+_META_CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([^\s\"';>]+)", re.IGNORECASE)
+_SEARCHED = 1024  # bytes of a page in which browsers look for its charset
+
+
+class HtmlPage:
+    """A page, of which the text of blocks is translated.
+
+    Args:
+        contents: its bytes.
+        is_xml: whether it is XHTML though it has no XML declaration.
+
+    Attributes:
+        markup: HTML, or XML for XHTML.
+        segments: as in `Document`.
+        report: of blocks.
+
+    Raises:
+        DataError: it is not in the charset that it declares.
+    """
+
+    def __init__(self, contents: bytes, is_xml: bool = False) -> None:
+        self._contents = contents
+        declaration = _XML_DECLARATION.match(contents.removeprefix(codecs.BOM_UTF8))
+        self.markup = XML if is_xml or declaration else HTML
+        self._charset = Charset.of(contents, _declared(contents, declaration))
+        self._text = self._charset.decoded(contents)
+        pieces = cut(self._text, self.markup)
+        ends = itertools.accumulate(len(piece.raw) for piece in pieces)
+        self.report = Report()
+        self._places: list[int] = []  # where segments start and end in the text
+        self.segments: list[str] = []
+        for piece, end in zip(pieces, ends, strict=True):
+            if messages := sum(map(_is_icu_message, piece.tokens)):
+                self.report.left[ICU_MESSAGES] += 1 if piece.is_text else messages
+            if messages or not piece.is_text:
+                continue
+            self._places += [end - len(piece.raw), end]
+            self.segments.append(piece.line)
+        self.report.translated = len(self.segments)
+
+    def translated(self, outputs: Sequence[str]) -> bytes:
+        """Returns the page with the translations of its segments."""
+        places = self._charset.places(self._contents, self._text, self._places)
+        new = [
+            self._charset.encoded(output.translate(FROM_LINE), "xmlcharrefreplace")
+            for output in outputs
+        ]
+        return spliced(self._contents, zip(places[::2], places[1::2], new, strict=True))
+
+
+def _is_icu_message(token: Token) -> bool:
+    return token.kind is TokenKind.PROTECTED and has_icu_message(token.raw)
+
+
+def _declared(contents: bytes, declaration: re.Match[bytes] | None) -> str:
+    """Returns the charset in which a page is, by what it declares."""
+    label = declaration[1].decode() if declaration and declaration[1] else ""
+    if not declaration:
+        head = contents[:_SEARCHED].decode("latin-1")
+        metas = [t for t in tokens_of(head, HTML) if t.kind is TokenKind.VOID and t.name == "meta"]
+        found = [match for meta in metas if (match := _META_CHARSET.search(meta.raw))]
+        label = found[0][1] if found else ""
+    return label or "utf-8" if declaration else read_by_browsers(label or "utf-8")

@@ -1,0 +1,87 @@
+"""Translates a document: its segments are decoded as the lines of a file, and put back."""
+
+import dataclasses
+import logging
+import pathlib
+
+from t2t_lite import files
+from t2t_lite.decoding import jobs
+from t2t_lite.decoding.batch_journal import WRITTEN_BESIDE
+from t2t_lite.decoding.config import DecoderConfig
+from t2t_lite.decoding.documents.document import Document
+from t2t_lite.decoding.documents.html_page import HtmlPage
+from t2t_lite.decoding.documents.kinds import HTML_ENDINGS, PO_ENDINGS, XHTML_ENDINGS, ending
+from t2t_lite.decoding.documents.po_file import PoFile
+from t2t_lite.decoding.documents.xliff_file import XliffFile
+from t2t_lite.decoding.loading import find_models
+from t2t_lite.decoding.request import defaults_of, files_of
+from t2t_lite.errors import DataError, UsageError, UserError
+
+log = logging.getLogger(__name__)
+
+_SEGMENTS = ".segments"  # the ending of the file of lines, which is there while they are decoded
+
+
+def read_document(path: str, fuzzy: bool = False, language: str = "") -> Document:
+    """Reads a document of the kind that the ending of its name says.
+
+    Args:
+        path: the file.
+        fuzzy: mark the new translations of a .po file for review.
+        language: that of the translations, for files that do not say it; "": unknown.
+
+    Raises:
+        UserError: it does not exist.
+        DataError: it is malformed, or not in the charset that it declares.
+    """
+    try:
+        contents = pathlib.Path(path).read_bytes()
+        if ending(path) in PO_ENDINGS:
+            return PoFile(contents, fuzzy)
+        if ending(path) in HTML_ENDINGS:
+            return HtmlPage(contents, is_xml=ending(path) in XHTML_ENDINGS)
+        return XliffFile(contents, language)
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+    except (DataError, OSError) as error:
+        raise DataError(f"{path}: {error}") from None
+
+
+def run(config: DecoderConfig) -> None:
+    """Translates the document `decode_from_file` to `decode_to_file`.
+
+    A run that was killed goes on where it stopped. Segments have the markup of the document's
+    kind; messages have the one that the configuration names, if any.
+
+    Raises:
+        UserError: as in `read_document` and `jobs.run`.
+    """
+    source, target = config.decode_from_file, config.decode_to_file
+    trained = find_models(config)
+    run = trained[0].run
+    language = config.search_settings(run).target_language or run.problem.target_language
+    document = read_document(source, config.fuzzy, language)
+    asked = defaults_of(config, document)
+    if asked["markup"] != document.markup and ending(source) not in PO_ENDINGS:
+        raise UsageError(
+            f"--markup={asked['markup']}: the markup of {source} is {document.markup}; leave it out"
+        )
+    if not document.segments:
+        log.warning("%s has nothing to translate: %s", source, document.report)
+    segments = f"{target}{_SEGMENTS}"
+    inputs = [source, *files_of(config)]
+    own = [path for one in trained for path in one.files()]
+    for path in (target, segments):
+        files.refuse_overwriting(path, [*inputs, *own], WRITTEN_BESIDE)
+    files.write_text(segments, "".join(f"{segment}\n" for segment in document.segments))
+    lines = dataclasses.replace(config, decode_from_file=segments, **asked)
+    with jobs.decoded(lines, trained) as journal:
+        try:
+            translated = document.translated([line.output.text for line in journal.lines()])
+        except DataError as error:
+            raise DataError(f"{source}: {error}") from None
+        journal.finish(translated)
+    pathlib.Path(segments).unlink()
+    for note in document.report.notes:
+        log.warning("%s: %s", source, note)
+    log.info("wrote %s: %s", target, document.report)

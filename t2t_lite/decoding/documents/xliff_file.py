@@ -1,0 +1,200 @@
+"""XLIFF files, of versions 1.2 and 2: units without a target get one; all else stays."""
+
+import dataclasses
+import re
+from collections.abc import Iterator, Sequence
+
+from t2t_lite.decoding.documents.document import ICU_MESSAGES, Report
+from t2t_lite.errors import DataError, quoted
+from t2t_lite.text.charsets import Charset, spliced
+from t2t_lite.text.markup.kinds import XML
+from t2t_lite.text.markup.tokens import has_icu_message
+from t2t_lite.text.markup.xliff_sentences import has_content, has_words, marks, translated
+from t2t_lite.text.markup.xliff_text import Sentence
+from t2t_lite.text.markup.xml_events import (
+    CLOSE,
+    OPEN,
+    TEXT,
+    XML_SPACE,
+    Event,
+    events,
+    with_attributes,
+)
+
+_UNITS = ("trans-unit", "segment")
+# Version 1.2 has the state of a translation in its target, 2 in the segment.
+_UNFINISHED = ("new", "initial", "needs-translation")
+_FINISHED = ("translated", "reviewed", "final", "signed-off")
+_REVIEW = {"state": "needs-review-translation", "state-qualifier": "leveraged-mt"}
+_TRANSLATED = {"state": "translated"}
+_DECLARATION = re.compile(rb"\s*<\?xml\s[^>]*?encoding\s*=\s*[\"']([\w:.-]+)")
+_UNDETERMINED = "und"  # a language, in BCP 47
+
+_New = Sequence[str | Sentence]
+
+
+@dataclasses.dataclass
+class _Element:
+    """An open element.
+
+    Attributes:
+        start: the event of its start tag.
+        stays: whether units in it get no target.
+        keeps_space: whether white space in it stays as it is.
+        spans: where sources and targets in it begin and end, in events.
+    """
+
+    start: Event
+    stays: bool
+    keeps_space: bool
+    spans: dict[str, tuple[int, int]] = dataclasses.field(default_factory=dict)
+
+
+class XliffFile:
+    """A file of units.
+
+    Args:
+        contents: its bytes.
+        language: that of the translations, for a file of version 2 that does not name it; "": it is
+            not known.
+
+    Attributes:
+        markup: XML.
+        segments: the sources without a target, as in `Document`.
+        report: of units; of segments in version 2.
+
+    Raises:
+        DataError: it is no XLIFF, not well-formed, or not in the charset that it declares.
+    """
+
+    markup = XML
+
+    def __init__(self, contents: bytes, language: str = "") -> None:
+        self._contents = contents
+        declared = _DECLARATION.match(contents)
+        self._charset = Charset.of(contents, declared[1].decode() if declared else "utf-8")
+        self._text = self._charset.decoded(contents)
+        self._events = events(self._text)
+        self._edits: list[tuple[int, int, _New]] = []  # in place of which text
+        self.report = Report()
+        root = next(event for event in self._events if event.kind == OPEN)
+        if root.name != "xliff":
+            raise DataError(f"expected an <xliff> file, got {quoted(root.name)}")
+        self._namespace = root.namespace
+        self._read()
+        if self._edits and "srcLang" in root.attributes and "trgLang" not in root.attributes:
+            self._change_tag(root, {"trgLang": language or _UNDETERMINED})
+        self._edits.sort(key=lambda edit: edit[0])
+
+    @property
+    def segments(self) -> list[str]:
+        """What is translated."""
+        return [sentence.line for sentence in self._sentences()]
+
+    def translated(self, outputs: Sequence[str]) -> bytes:
+        """Returns the file with the translations of its segments."""
+        written = {
+            id(sentence): sentence.written(output, self._charset.name)
+            for sentence, output in zip(self._sentences(), outputs, strict=True)
+        }
+        offsets = [place for start, end, _ in self._edits for place in (start, end)]
+        places = self._charset.places(self._contents, self._text, offsets)
+        new = [
+            "".join(part if isinstance(part, str) else written[id(part)] for part in parts)
+            for _, _, parts in self._edits
+        ]
+        encoded = [self._charset.encoded(text, "xmlcharrefreplace") for text in new]
+        return spliced(self._contents, zip(places[::2], places[1::2], encoded, strict=True))
+
+    def _sentences(self) -> Iterator[Sentence]:
+        return (one for _, _, new in self._edits for one in new if isinstance(one, Sentence))
+
+    def _read(self) -> None:
+        open_elements: list[_Element] = []
+        starts: list[int] = []
+        for place, event in enumerate(self._events):
+            if event.kind == OPEN:
+                around = open_elements[-1] if open_elements else None
+                open_elements.append(self._element(event, around))
+                starts.append(place)
+            elif event.kind == CLOSE:
+                element, start = open_elements.pop(), starts.pop()
+                if event.namespace != self._namespace:
+                    continue
+                if event.name in _UNITS and "source" in element.spans and not element.stays:
+                    self._add_unit(element)
+                elif event.name in ("source", "target", "seg-source"):
+                    open_elements[-1].spans.setdefault(event.name, (start, place + 1))
+
+    def _element(self, start: Event, around: _Element | None) -> _Element:
+        given = start.attributes
+        stays, keeps_space = (around.stays, around.keeps_space) if around else (False, False)
+        stays = {"no": True, "yes": False}.get(given.get("translate", ""), stays)
+        space = given.get(XML_SPACE)
+        return _Element(start, stays, space == "preserve" if space else keeps_space)
+
+    def _add_unit(self, unit: _Element) -> None:
+        """Adds the target of a unit, unless it has one or nothing to translate."""
+        source = self._events[slice(*unit.spans["source"])]
+        target = self._events[slice(*unit.spans.get("target", (0, 0)))]
+        marked = self._events[slice(*unit.spans.get("seg-source", (0, 0)))]
+        if not marks(marked):
+            marked = source
+        keeps_space = unit.keeps_space or source[0].attributes.get(XML_SPACE) == "preserve"
+        is_unfinished = _state(unit, target) in _UNFINISHED
+        if not has_content(marked) or _is_finished(unit, target, marked):
+            self.report.kept += bool(target)
+            return
+        if has_icu_message("".join(event.text for event in source)):
+            self.report.left[ICU_MESSAGES] += 1
+            return
+        new = [*translated(marked, [] if is_unfinished else target, keeps_space)]
+        self.report.translated += any(isinstance(part, Sentence) for part in new)
+        state = _REVIEW if unit.start.name == "trans-unit" else {}
+        if not state:
+            self._change_tag(unit.start, _TRANSLATED)
+        if target:
+            opening, start, end, indent = target[0].raw, target[0].start, target[-1].end, ""
+        else:
+            opening = f"<{source[0].prefix}target>"
+            if XML_SPACE in source[0].attributes:
+                state = {**state, "xml:space": source[0].attributes[XML_SPACE]}
+            _, after = unit.spans.get("seg-source") or unit.spans["source"]
+            start = end = self._events[after - 1].end
+            indent = self._indent(unit.spans["source"][0])
+        opening = re.sub(r"\s*/>\Z", ">", with_attributes(opening, state))
+        closing = f"</{(target or source)[0].prefix}target>"
+        self._edits.append((start, end, [indent, opening, *new, closing]))
+
+    def _indent(self, place: int) -> str:
+        """Returns the white space before an event, if it is on a line of its own."""
+        start = place
+        while self._events[start - 1].kind == TEXT and self._events[start - 1].raw.isspace():
+            start -= 1
+        indent = "".join(event.raw for event in self._events[start:place])
+        return indent if "\n" in indent or "\r" in indent else ""
+
+    def _change_tag(self, tag: Event, given: dict[str, str]) -> None:
+        self._edits.append((tag.start, tag.end, [with_attributes(tag.raw, given)]))
+
+
+def _state(unit: _Element, target: Sequence[Event]) -> str:
+    own = target[0].attributes if target else {}
+    return own.get("state") or unit.start.attributes.get("state", "")
+
+
+def _is_finished(unit: _Element, target: Sequence[Event], source: Sequence[Event]) -> bool:
+    """Whether a target stays: a person has finished it, or has at least begun it."""
+    if not target:
+        return False
+    state = _state(unit, target)
+    if unit.start.attributes.get("approved") == "yes" or state in _FINISHED:
+        return True
+    if state in _UNFINISHED or not has_content(target):
+        return False
+    if not has_words(source):
+        return True
+    done = marks(target)
+    if done:
+        return all(mid in done and done[mid] for mid, part in marks(source).items() if part)
+    return has_words(target)

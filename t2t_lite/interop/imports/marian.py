@@ -1,0 +1,335 @@
+"""Reads Marian's Transformers: a model in NumPy's format, with its settings inside.
+
+The names and the computation are those of Marian's models/transformer.h and layers/generic.h.
+"""
+
+import logging
+import math
+import pathlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from t2t_lite.errors import DataError, UserError, first_line, quoted
+from t2t_lite.interop.imports import safe_files
+from t2t_lite.interop.imports.marian_keys import DECODER
+from t2t_lite.interop.imports.marian_settings import (
+    SETTINGS,
+    find_hparams,
+    is_setting,
+    read_settings,
+)
+from t2t_lite.interop.imports.open_model import (
+    NO_ID,
+    OpenModel,
+    Side,
+    Vocabulary,
+    language_labels,
+    pieces_by_id,
+    spm_pieces,
+)
+from t2t_lite.interop.imports.safe_files import Tensor
+from t2t_lite.interop.imports.weights import (
+    Part,
+    check,
+    embedding_parts,
+    in_order,
+    require_floats,
+    transformer_parts,
+)
+from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.text.language_tokens import TRANSLATION
+from t2t_lite.text.text_encoder import SPACE
+
+log = logging.getLogger(__name__)
+
+_REQUIRED = ("</s>", "<unk>")
+# Nematus's names of these, which Marian accepts.
+_NEMATUS = ("eos", "UNK")
+# How the names of files for older models end: codes of subword-nmt, and truecasers.
+_SPLITTERS = (".bpe", ".tcmodel")
+# Pieces of control characters, which Marian does not output.
+_CONTROL = re.compile(r"<0x[01][0-9A-F]>")
+
+# The settings of the search that are read, with Marian's values for those that decoder.yml lacks,
+# and OPUS-MT's where a model comes without the file. Outputs have at most max-length-factor times
+# the source's subwords, EOS counted.
+_MARIANS = {"beam-size": "12", "normalize": "0", "word-penalty": "0", "max-length-factor": "3"}
+_OPUS = {**_MARIANS, "beam-size": "6", "normalize": "1"}
+
+
+def is_marian(path: pathlib.Path) -> bool:
+    """Whether a path is a model of Marian's, or a folder with one."""
+    return path.suffix == ".npz" if path.is_file() else bool(_models(path))
+
+
+def read(model_dir: pathlib.Path, checkpoint_path: str = "") -> OpenModel:
+    """Reads a model in the form in which Marian writes it, or OPUS-MT publishes it.
+
+    Args:
+        model_dir: the folder, or the model in it.
+        checkpoint_path: the model, if the folder has several.
+
+    Raises:
+        UserError: something is missing or damaged, or has no counterpart here.
+    """
+    folder = model_dir if model_dir.is_dir() else model_dir.parent
+    path = pathlib.Path(checkpoint_path) if checkpoint_path else _model_file(model_dir)
+    if not path.is_file():
+        raise UserError(f"{path}: no such file; correct --model_dir or --checkpoint_path")
+    tensors = safe_files.read_npz(path)
+    decoder, has_decoder = _decoder_settings(path, folder)
+    _check_files(folder)
+    settings = read_settings(path, tensors)
+    source, target = _sides(folder, decoder)
+    hparams = find_hparams(settings, _never_output(target.vocabulary, decoder), path)
+    embeddings = _embeddings(settings, tensors)
+    sizes = (len(source.order), len(target.order))
+    ours = {name: _in_our_form(tensor) for name, tensor in tensors.items() if name != SETTINGS}
+    require_floats(ours, str(path))
+    if embeddings[0] == embeddings[1] and source.order != target.order:
+        raise DataError(f"{path}: {embeddings[0]} is of both sides, but their vocabularies differ")
+    if _UNTRANSPOSED in ours:
+        ours[_UNTRANSPOSED] = ours[_UNTRANSPOSED].transposed()
+    orders = dict.fromkeys(embeddings[1:], target.order) | {embeddings[0]: source.order}
+    for name, order in orders.items():
+        if name in ours:
+            ours[name] = in_order(ours[name], order, f"{path}: {name}")
+
+    def parts() -> Iterator[Part]:
+        yield from embedding_parts(hparams, sizes, *embeddings)
+        yield from transformer_parts(hparams, _Names())
+
+    check(parts(), ours, str(path))
+    return OpenModel(
+        str(path),
+        hparams,
+        source.vocabulary,
+        target.vocabulary,
+        list(parts()),
+        ours,
+        _decode_hparams(decoder, _MARIANS if has_decoder else _OPUS),
+    )
+
+
+# ---- files
+
+
+def _models(folder: pathlib.Path) -> list[pathlib.Path]:
+    """Returns the models in a folder, without the states of Marian's optimizers."""
+    found = sorted(folder.glob("*.npz"))
+    return [path for path in found if not path.name.endswith(".optimizer.npz")]
+
+
+def _model_file(model_dir: pathlib.Path) -> pathlib.Path:
+    """Returns the model in a folder: the one that decoder.yml names, or the only one."""
+    if model_dir.is_file():
+        return model_dir
+    found = _models(model_dir)
+    decoder = model_dir / "decoder.yml"
+    if decoder.is_file():
+        named = _names_in(safe_files.read_yaml(decoder), "models")
+        found = [path for path in found if path.name in named] or found
+        if len(named) > 1:
+            raise UserError(
+                f"{decoder} names {len(named)} models, whose mean Marian decodes with: that has no "
+                "counterpart here; name one with --checkpoint_path"
+            )
+    if len(found) != 1:
+        names = ", ".join(path.name for path in found)
+        raise UserError(
+            f"{model_dir} has {len(found)} models ({names}): name one with --checkpoint_path"
+            if found
+            else f"{model_dir} has no model of Marian's (.npz): correct --model_dir"
+        )
+    return found[0]
+
+
+def _decoder_settings(path: pathlib.Path, folder: pathlib.Path) -> tuple[dict[str, Any], bool]:
+    """Returns the settings of Marian's decoder, and whether the model is published with them.
+
+    Raises:
+        UserError: one is not known, and not off.
+    """
+    for file in (path.with_name(f"{path.name}.decoder.yml"), folder / "decoder.yml"):
+        if file.is_file():
+            found = safe_files.read_yaml(file)
+            if not isinstance(found, dict):
+                raise DataError(f"{file}: expected settings by name, got {quoted(found)}")
+            DECODER.require(
+                str(file), {name: value for name, value in found.items() if not is_setting(name)}
+            )
+            return found, True
+    return {}, False
+
+
+def _check_files(folder: pathlib.Path) -> None:
+    """Refuses a folder with a file that prepares text; Marian itself reads no file unasked."""
+    for path in sorted(folder.iterdir()):
+        if path.name.endswith(_SPLITTERS):
+            raise UserError(
+                f"{path} splits words into subwords or changes their case, which has no "
+                "counterpart here: move it away if your texts come split already"
+            )
+
+
+def _names_in(decoder: Any, key: str) -> list[str]:
+    """Returns the names of the files that decoder.yml lists, without their folders."""
+    listed = decoder.get(key) if isinstance(decoder, dict) else None
+    files = listed if isinstance(listed, list) else []
+    names = [pathlib.PurePath(name).name for name in files if isinstance(name, str)]
+    for name in names:
+        if not safe_files.is_name(name):
+            raise DataError(f"decoder.yml: {key} has {quoted(name)}, which is not a file's name")
+    return names
+
+
+def _decode_hparams(decoder: Mapping[str, Any], defaults: Mapping[str, str]) -> str:
+    """Returns the search with which a model is published; `defaults`: for what it does not say."""
+    read = {name: decoder.get(name, default) for name, default in defaults.items()}
+    try:
+        if float(read["word-penalty"]):
+            raise UserError("word-penalty has no counterpart here: set it to 0")
+        changes = (
+            f"beam_size={int(read['beam-size'])},alpha={float(read['normalize']):g},"
+            "length_penalty=average,stopping=marian,extra_length=0,"
+            f"length_factor={math.ceil(float(read['max-length-factor']))}"
+        )
+        DecodeHParams().override(changes)
+    except (TypeError, ValueError, OverflowError, UserError) as error:
+        raise UserError(f"decoder.yml, settings {read}: {first_line(error)}") from error
+    return changes
+
+
+# ---- vocabularies
+
+
+def _sides(folder: pathlib.Path, decoder: Mapping[str, Any]) -> tuple[Side, Side]:
+    """Returns the vocabularies of source and target."""
+    names = _names_in(decoder, "vocabs")
+    if not names:
+        found = [
+            path.name
+            for pattern in ("*vocab*.yml", "*vocab*.yaml", "*vocab*.json", "*vocab*.spm")
+            for path in sorted(folder.glob(pattern))
+        ]
+        if len(found) != 1:
+            listed = ", ".join(found) or "expected *vocab*.yml or .spm"
+            raise UserError(
+                f"{folder} has {len(found)} vocabularies ({listed}): name that of the source, then "
+                "that of the target under vocabs: in its decoder.yml"
+            )
+        names = found
+    source, target = (folder / name for name in (names[0], names[-1]))
+    return _side(source, "source"), _side(target, "target")
+
+
+def _side(path: pathlib.Path, side: str) -> Side:
+    """Reads the vocabulary of a side; .spm holds all, others need `source.spm` for text."""
+    if not path.is_file():
+        raise UserError(f"{path}, the vocabulary of the {side}, is missing: copy it there")
+    model = b""
+    if path.suffix == ".spm":
+        model = path.read_bytes()
+        pieces = spm_pieces(path, model)
+    elif path.suffix in (".yml", ".yaml", ".json"):
+        pieces = pieces_by_id(path)
+        spm = path.with_name(f"{side}.spm")
+        if spm.is_file():
+            model = spm.read_bytes()
+            spm_pieces(spm, model)
+        elif any(path.with_name(f"{other}.spm").is_file() for other in ("source", "target")):
+            raise UserError(f"{spm} is missing, which splits the text of the {side}: copy it there")
+        elif any(SPACE in piece for piece in pieces):
+            log.warning(
+                "%s has pieces of SentencePiece, but there is no %s.spm beside it: texts must be "
+                "split into pieces already",
+                path,
+                side,
+            )
+    else:
+        raise UserError(
+            f"{path}: expected a vocabulary in .yml, .json or .spm; factored ones (.fsv) have no "
+            "counterpart here"
+        )
+    eos, unknown = (
+        _required(pieces, *names, path) for names in zip(_REQUIRED, _NEMATUS, strict=True)
+    )
+    languages = language_labels(pieces)
+    return Side.of(
+        pieces,
+        NO_ID,
+        eos,
+        unknown,
+        model,
+        special=languages.values(),
+        languages=languages if side == "source" else {},
+        language_of=TRANSLATION,
+        origin=str(path),
+    )
+
+
+def _never_output(vocabulary: Vocabulary, decoder: Mapping[str, Any]) -> list[int]:
+    """Returns the ids that Marian's decoder does not output unless it is told to."""
+    allows = {name: decoder.get(f"allow-{name}", "false") for name in ("unk", "special")}
+    for name, value in allows.items():
+        if value not in ("true", "false"):
+            raise DataError(f"decoder.yml: allow-{name}={quoted(value)}: expected true or false")
+    unknown = [vocabulary.unknown] if allows["unk"] == "false" else []
+    if allows["special"] == "true":
+        return unknown
+    controls = [id_ for id_, piece in enumerate(vocabulary.pieces) if _CONTROL.fullmatch(piece)]
+    return sorted([*unknown, *controls])
+
+
+def _required(pieces: Sequence[str], name: str, old: str, path: pathlib.Path) -> int:
+    """Returns the id of a piece that every vocabulary has, by one of its two names."""
+    found = next((piece for piece in (name, old) if piece in pieces), None)
+    if found is None:
+        raise DataError(f"{path} has no piece {name}: expected a vocabulary of Marian's")
+    return pieces.index(found)
+
+
+# ---- names of tensors
+
+
+class _Names:
+    """Marian's names, see `weights.Names`."""
+
+    def attention(self, side: str, layer: int, block: str, part: str, kind: str) -> str:
+        block = {"self": "self", "source": "context"}[block]
+        return f"{side}_l{layer + 1}_{block}_{'W' if kind == 'kernel' else 'b'}{part}"
+
+    def feed_forward(self, side: str, layer: int, part: str, kind: str) -> str:
+        number = 1 if part == "expand" else 2
+        return f"{side}_l{layer + 1}_ffn_{'W' if kind == 'kernel' else 'b'}{number}"
+
+    def norm(self, side: str, layer: int, block: str, place: str, kind: str) -> str:
+        block = {"self": "self_Wo", "source": "context_Wo", "ffn": "ffn_ffn"}[block]
+        name = f"{side}_l{layer + 1}_{block}_ln_{'scale' if kind == 'gamma' else 'bias'}"
+        return f"{name}_pre" if place == "before" else name
+
+    def end(self, side: str, kind: str) -> str:
+        return f"{side}_top_ln_{'scale' if kind == 'gamma' else 'bias'}"
+
+
+# The softmax matrix of a model whose embeddings are not tied to it; old ones are [D, V].
+_SOFTMAX, _UNTRANSPOSED = "decoder_ff_logit_out_Wt", "decoder_ff_logit_out_W"
+
+
+def _embeddings(
+    settings: Mapping[str, str], tensors: Mapping[str, Tensor]
+) -> tuple[str, str, str, str]:
+    """Returns the names of the matrices of source, target and softmax, and of the bias."""
+    own, both, every = (
+        settings.get(f"tied-embeddings{which}") == "true" for which in ("", "-src", "-all")
+    )
+    source, target = ("Wemb", "Wemb") if both or every else ("encoder_Wemb", "decoder_Wemb")
+    softmax = target if own or every else _UNTRANSPOSED if _UNTRANSPOSED in tensors else _SOFTMAX
+    return source, target, softmax, "decoder_ff_logit_out_b"
+
+
+def _in_our_form(tensor: Tensor) -> Tensor:
+    """Returns a tensor of Marian's, whose vectors are [1, N], in our form."""
+    is_vector = len(tensor.shape) == 2 and tensor.shape[0] == 1
+    return tensor.reshaped(tensor.shape[1]) if is_vector else tensor

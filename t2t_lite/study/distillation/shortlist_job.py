@@ -1,0 +1,96 @@
+"""The job of `t2t-shortlist`: reads the training pairs, aligns them, writes the short list."""
+
+import functools
+import logging
+import pathlib
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from t2t_lite.data.problem import DatasetSplit
+from t2t_lite.errors import DataError
+from t2t_lite.progress import progress
+from t2t_lite.runs.run_folder import RunFolder
+from t2t_lite.study.distillation.shortlist_config import ShortlistConfig
+from t2t_lite.study.distillation.text import check_problem, pairs_of, write_splits
+from t2t_lite.text.alignment.lexicon import counted_table, learned_table, make_shortlist
+from t2t_lite.text.alignment.pharaoh import Links, read_links
+from t2t_lite.text.text_encoder import TextEncoder
+
+log = logging.getLogger(__name__)
+
+
+def run(config: ShortlistConfig) -> None:
+    """Writes the short list of a run's vocabularies.
+
+    Raises:
+        UserError: the run folder or the text cannot be read.
+        DataError: text and alignments do not fit each other.
+    """
+    opened = RunFolder.open(config.output_dir)
+    problem = check_problem(opened.problem, opened.problem.name)
+    encoders = opened.encoders
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        counts = write_splits(problem, config.data_dir, config.tmp_dir, folder)
+        texts = list(pairs_of(folder, DatasetSplit.TRAIN))
+    with progress("encoding", counts[DatasetSplit.TRAIN], "pairs") as advance:
+        pairs = []
+        for source, target in texts:
+            source = encoders["inputs"].as_source(source)
+            pairs.append((_ids(encoders["inputs"], source), _ids(encoders["targets"], target)))
+            advance(1)
+    if config.alignments:
+        table = counted_table(_linked_ids(texts, config.alignments, encoders))
+    else:
+        table = learned_table(pairs)
+    made = make_shortlist(table, pairs, encoders, config.frequent, config.best)
+    made.write(config.shortlist, encoders)
+    print(_summary(config.shortlist, made.coverage(pairs)))
+
+
+def _ids(encoder: TextEncoder, text: str) -> np.ndarray:
+    """Returns the ids of a text, without those of its language: it is not translated."""
+    return np.array([i for i in encoder.encode(text) if i not in encoder.special_ids], np.int32)
+
+
+def _linked_ids(
+    texts: Sequence[tuple[str, str]], path: str, encoders: Mapping[str, TextEncoder]
+) -> Iterator[tuple[int, int]]:
+    """Yields the subwords of linked words, each of a source word with each of a target word."""
+    source_ids, target_ids = (
+        functools.cache(functools.partial(_ids, encoders[side])) for side in ("inputs", "targets")
+    )
+    number = 0
+    for number, links in enumerate(read_links(path), 1):
+        if number > len(texts):
+            break
+        source, target = (text.split() for text in texts[number - 1])
+        for i, j in _checked(links, len(source), len(target), f"{path}, line {number}"):
+            for source_id in source_ids(encoders["inputs"].as_source(source[i])).tolist():
+                for target_id in target_ids(target[j]).tolist():
+                    yield source_id, target_id
+    if number != len(texts):
+        raise DataError(
+            f"{path} has {'more' if number > len(texts) else number} lines "
+            f"for {len(texts):,} training pairs: align the training text, whole and in its order"
+        )
+
+
+def _checked(links: Links, sources: int, targets: int, where: str) -> Links:
+    for i, j in links:
+        if i >= sources or j >= targets:
+            raise DataError(
+                f"{where}: link {i}-{j} is outside of the pair, of {sources} and {targets} words "
+                "between spaces"
+            )
+    return links
+
+
+def _summary(path: str, coverage: tuple[float, float]) -> str:
+    share, size = coverage
+    return (
+        f"wrote {path}: {size:,.0f} candidates for a sentence on average, which include "
+        f"{share:.2%} of the training targets' subwords"
+    )

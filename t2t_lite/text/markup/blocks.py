@@ -1,0 +1,262 @@
+"""Cuts HTML into what readers see as paragraphs: sentences end where blocks do."""
+
+import html
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from t2t_lite.text.markup.html_elements import BLOCKS, OpenElements
+from t2t_lite.text.markup.kinds import HTML, XML
+from t2t_lite.text.markup.segment import translation_of
+from t2t_lite.text.markup.tokens import FROM_LINE, TO_LINE, Token, TokenKind, tokens_of
+from t2t_lite.text.source_form import has_text
+
+_TAGS = (TokenKind.OPEN, TokenKind.CLOSE, TokenKind.VOID)
+_TEXTS = (TokenKind.TEXT, TokenKind.ENTITY)
+_SPACE = re.compile(r"[ \t\n\r\f]+")  # what browsers show as one space; not U+00A0
+_PREFORMATTED = frozenset(["listing", "plaintext", "pre", "xmp"])
+
+
+class Piece(NamedTuple):
+    """A part of a text.
+
+    Attributes:
+        tokens: what it consists of.
+        is_text: whether it is a paragraph to translate; all else stays.
+    """
+
+    tokens: list[Token]
+    is_text: bool
+
+    @property
+    def raw(self) -> str:
+        """The part as it stands there."""
+        return "".join(token.raw for token in self.tokens)
+
+    @property
+    def line(self) -> str:
+        """The part as a segment: a line in which white space between words is one space."""
+        return "".join(map(_in_line, self.tokens))
+
+
+def cut(text: str, kind: str) -> list[Piece]:
+    """Cuts a text at the borders of blocks, and at empty lines that are made of `<br>`.
+
+    Args:
+        text: HTML, whole pages or parts of them.
+        kind: HTML, or XML for XHTML.
+
+    Returns:
+        All of the text, in order. Paragraphs have words to translate, and begin and end with what
+        belongs to them: neither with white space nor with tags without a partner in them.
+    """
+    cutter = _Cutter(kind)
+    for token in tokens_of(text, kind):
+        cutter.add(token)
+    return cutter.finish()
+
+
+class Blocks:
+    """A text of HTML that is translated block by block; one without blocks is translated whole.
+
+    Args:
+        text: the text.
+        kind: HTML, or XML for XHTML.
+    """
+
+    def __init__(self, text: str, kind: str = HTML) -> None:
+        pieces = cut(text, kind)
+        tokens = [token for piece in pieces for token in piece.tokens]
+        has_blocks = any(token.kind in _TAGS and token.name in BLOCKS for token in tokens)
+        if not has_blocks and sum(piece.is_text for piece in pieces) == 1:
+            pieces = [Piece(tokens, is_text=True)]
+        self._pieces = pieces
+
+    @property
+    def segments(self) -> list[str]:
+        """The blocks with text, one line each; a line break in the text is a space."""
+        return [piece.line for piece in self._pieces if piece.is_text]
+
+    def joined(self, outputs: Iterable[str]) -> str:
+        """Returns the text with the translations of its segments."""
+        left = iter(outputs)
+        return "".join(
+            next(left).translate(FROM_LINE) if piece.is_text else piece.raw
+            for piece in self._pieces
+        )
+
+
+class _Element(NamedTuple):
+    """An open element.
+
+    Attributes:
+        stays: whether its text is not translated.
+        within: the number of the part of a sentence that stays with it; 0: it is in none.
+    """
+
+    stays: bool = False
+    within: int = 0
+
+
+class _Cutter:
+    """Collects the tokens between two borders as a run, which becomes one piece or several."""
+
+    def __init__(self, kind: str) -> None:
+        self._is_xml = kind == XML
+        self._open = OpenElements[_Element](self._is_xml)
+        self._pieces: list[Piece] = []
+        self._run: list[Token] = []
+        self._stays: list[bool] = []  # of each token in the run
+        self._unended: int | None = None  # where in the run the part begins that is `within`
+        self._root = ""  # the name of that part
+        self._parts = 0  # how many there were
+
+    def add(self, token: Token) -> None:
+        """Adds a token."""
+        before = self._open.last or _Element()
+        is_tag = token.kind in _TAGS
+        if is_tag:
+            (self._open.end if token.kind is TokenKind.CLOSE else self._open.start)(token.name)
+        outer = element = self._open.last or _Element()
+        if token.kind is TokenKind.OPEN:
+            element = self._opened(token, outer)
+            self._open.push(token.name, element)
+        begins = element.within and element.within != before.within
+        ends = before.within and element.within != before.within
+        if ends and (token.kind, token.name) != (TokenKind.CLOSE, self._root):
+            self._end_run()  # it has no end tag of its own, or what is in it is translated
+        if is_tag and token.name in BLOCKS and not (before.within and element.within):
+            self._end_run()
+            self._keep([token])
+        elif outer.stays and not self._run:
+            self._keep([token])
+        else:
+            if begins and token.kind is TokenKind.OPEN:
+                self._unended, self._root = len(self._run), token.name
+            elif ends:
+                self._unended = None
+            self._run.append(token)
+            self._stays.append(outer.stays)
+            if begins and token.kind is TokenKind.CLOSE:
+                self._end_run()  # what is translated in it
+
+    def finish(self) -> list[Piece]:
+        """Returns the pieces of all tokens that were added."""
+        self._end_run()
+        return self._pieces
+
+    def _opened(self, token: Token, outer: _Element) -> _Element:
+        told = False if token.name in _PREFORMATTED else translation_of(token)
+        stays = outer.stays if told is None else not told
+        if not stays or outer.stays:
+            return _Element(stays, outer.within if stays else 0)
+        if token.name in BLOCKS:
+            return _Element(stays)
+        self._parts += 1
+        return _Element(stays, self._parts)
+
+    def _end_run(self) -> None:
+        run, stays, end = self._run, self._stays, self._unended
+        self._run, self._stays, self._unended = [], [], None
+        start = 0
+        for first, last in _empty_lines(run[:end]):
+            self._add_paragraph(run[start:first], stays[start:first])
+            self._keep(run[first:last])
+            start = last
+        self._add_paragraph(run[start:end], stays[start:end])
+        self._keep(run[len(run) if end is None else end :])
+
+    def _add_paragraph(self, run: list[Token], stays: list[bool]) -> None:
+        """Adds some tokens, of which those stay that neither have text nor belong to one."""
+        if self._is_xml:
+            run = [*map(_with_html_entity, run)]
+        are_texts = [_is_text(token) and not stay for token, stay in zip(run, stays, strict=True)]
+        if not any(are_texts):
+            self._keep(run)
+            return
+        partners = _partners(run)
+        loose = [
+            not is_text
+            and (token.kind not in _TAGS[:2] or i not in partners)
+            and token.kind is not TokenKind.PROTECTED
+            for i, (token, is_text) in enumerate(zip(run, are_texts, strict=True))
+        ]
+        first, last = loose.index(False), len(run) - loose[::-1].index(False)
+        before, core, after = _without_space(run[first:last])
+        self._keep([*run[:first], *before])
+        self._pieces.append(Piece(core, is_text=True))
+        self._keep([*after, *run[last:]])
+
+    def _keep(self, tokens: Iterable[Token]) -> None:
+        if not self._pieces or self._pieces[-1].is_text:
+            self._pieces.append(Piece([], is_text=False))
+        self._pieces[-1].tokens.extend(tokens)
+
+
+def _is_text(token: Token) -> bool:
+    return token.kind in _TEXTS and has_text(token.text)
+
+
+def _with_html_entity(token: Token) -> Token:
+    """Returns a token of XHTML, which has HTML's entities besides those of XML."""
+    text = html.unescape(token.raw) if token.raw.startswith("&") else token.raw
+    is_read = (
+        token.kind is TokenKind.PROTECTED
+        and text != token.raw
+        and (has_text(text) or text.isspace())
+    )
+    return Token(TokenKind.TEXT, token.raw, text=text) if is_read else token
+
+
+def _empty_lines(run: Sequence[Token]) -> Iterator[tuple[int, int]]:
+    """Yields where several `<br>` with nothing between them start and end."""
+    first, last = None, 0
+    for i, token in enumerate(run):
+        if token.name == "br":
+            first, last = (i if first is None else first), i + 1
+        elif token.kind is not TokenKind.HIDDEN and (token.kind in _TAGS or token.raw.strip()):
+            if first is not None and last - first > 1:
+                yield first, last
+            first = None
+
+
+def _partners(run: Sequence[Token]) -> set[int]:
+    """Returns the places of the tags of a run that have a partner in it."""
+    found: set[int] = set()
+    opened: dict[str, list[int]] = defaultdict(list)
+    for i, token in enumerate(run):
+        if token.kind is TokenKind.OPEN:
+            opened[token.name].append(i)
+        elif token.kind is TokenKind.CLOSE and opened[token.name]:
+            found |= {i, opened[token.name].pop()}
+    return found
+
+
+def _without_space(run: list[Token]) -> tuple[list[Token], list[Token], list[Token]]:
+    """Returns the white space before a run, the run, and the white space after it."""
+    before = after = ""
+    if run[0].kind is TokenKind.TEXT and run[0].text == run[0].raw:
+        before, core, space = padded(run[0].raw)
+        run = [_text(core + space), *run[1:]]
+    if run[-1].kind is TokenKind.TEXT and run[-1].text == run[-1].raw:
+        space, core, after = padded(run[-1].raw)
+        run = [*run[:-1], _text(space + core)]
+    return [_text(before)], run, [_text(after)]
+
+
+def padded(text: str) -> tuple[str, str, str]:
+    """Returns the white space before a text, the text, and the white space after it."""
+    core = text.strip()
+    start = text.index(core) if core else len(text)
+    return text[:start], core, text[start + len(core) :]
+
+
+def _text(raw: str) -> Token:
+    return Token(TokenKind.TEXT, raw, text=raw)
+
+
+def _in_line(token: Token) -> str:
+    if token.kind is TokenKind.TEXT:
+        return _SPACE.sub(" ", token.text)
+    return token.raw.translate(TO_LINE)

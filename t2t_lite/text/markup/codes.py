@@ -1,0 +1,112 @@
+"""Codes of XLIFF and TMX that open and close by their ids, as the tags of an element do."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from t2t_lite.text.markup.kinds import XML
+from t2t_lite.text.markup.tokens import Token, TokenKind, tokens_of
+
+# What opens and what closes, with the attributes that name the pair, the first one that is there.
+_PAIRS = {
+    "bpt": ("ept", ("rid", "id", "i"), ("rid", "id", "i")),
+    "bx": ("ex", ("rid", "id"), ("rid", "id")),
+    "sc": ("ec", ("id",), ("startref",)),
+    "sm": ("em", ("id",), ("startref",)),
+}
+_CLOSING = {closing: opening for opening, (closing, *_) in _PAIRS.items()}
+_POSITIONS = {
+    "open": TokenKind.OPEN,
+    "begin": TokenKind.OPEN,
+    "close": TokenKind.CLOSE,
+    "end": TokenKind.CLOSE,
+}
+_ANGULAR = {"START_": TokenKind.OPEN, "CLOSE_": TokenKind.CLOSE}
+_NAMES = frozenset([*_PAIRS, *_CLOSING, "it", "x"])
+
+
+class _Code(NamedTuple):
+    """A code: one of a pair, or whatever else stands there.
+
+    Attributes:
+        tokens: all of it.
+        side: whether it opens or closes; None: neither.
+        pair: what it shares with its partner alone.
+    """
+
+    tokens: Sequence[Token]
+    side: TokenKind | None = None
+    pair: str = ""
+
+
+def paired(tokens: Iterable[Token]) -> Iterator[Token]:
+    """Yields tokens in which codes with a partner are the start and the end tags of elements."""
+    codes = [*_codes([*tokens])]
+    partners: set[int] = set()
+    opened: dict[str, list[int]] = defaultdict(list)
+    for i, code in enumerate(codes):
+        if code.side is TokenKind.OPEN:
+            opened[code.pair].append(i)
+        elif code.side and opened[code.pair]:
+            partners |= {i, opened[code.pair].pop()}
+    for i, code in enumerate(codes):
+        if i in partners and code.side:
+            yield Token(code.side, "".join(token.raw for token in code.tokens), code.pair)
+        else:
+            yield from code.tokens
+
+
+def in_order(text: str, source: str) -> str:
+    """Returns a translation in which no code closes before its partner opens.
+
+    This can happen to pairs that overlap, which no elements can be.
+
+    Args:
+        text: a translation in XML.
+        source: what it is the translation of; what closes before it opens there may do so.
+    """
+    names = {token.name for token in paired(tokens_of(source, XML)) if " " in token.name}
+    if not names:
+        return text
+    codes = [*_codes([*tokens_of(text, XML)])]
+    raws = ["".join(token.raw for token in code.tokens) for code in codes]
+    closed: dict[str, int] = {}
+    for i, code in enumerate(codes):
+        if code.pair not in names:
+            continue
+        if code.side is TokenKind.CLOSE:
+            closed[code.pair] = i
+        elif code.pair in closed:
+            other = closed.pop(code.pair)
+            raws[i], raws[other] = raws[other], raws[i]
+    return "".join(raws)
+
+
+def _codes(tokens: Sequence[Token]) -> Iterator[_Code]:
+    place = 0
+    while place < len(tokens):
+        token, end = tokens[place], place + 1
+        if token.name in _NAMES and token.kind is TokenKind.OPEN:
+            while end < len(tokens) and tokens[end - 1][::2] != (TokenKind.CLOSE, token.name):
+                end += 1
+        if token.name in _NAMES and token.kind in (TokenKind.OPEN, TokenKind.VOID):
+            yield _Code(tokens[place:end], *_side(token))
+        else:
+            yield _Code([token])
+        place = end
+
+
+def _side(token: Token) -> tuple[TokenKind | None, str]:
+    """Returns whether a code opens or closes, and the name of its pair; it has no space in tags."""
+    given, name = token.attributes(), token.name
+    if name == "x":
+        number = given.get("id", "")
+        return _ANGULAR.get(number[:6]), f"x {number[6:]}"
+    if name == "it":
+        number = given.get("rid") or given.get("id", "")
+        return _POSITIONS.get(given.get("pos", "")), f"it {number}"
+    opening = _CLOSING.get(name, name)
+    side = TokenKind.OPEN if name == opening else TokenKind.CLOSE
+    keys = _PAIRS[opening][1 if side is TokenKind.OPEN else 2]
+    number = next((given[key] for key in keys if key in given), "")
+    return side if number else None, f"{opening} {number}"

@@ -1,0 +1,126 @@
+"""Placeholders by the rules of one programming language, as gettext's flags name it."""
+
+import collections
+import functools
+import itertools
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from t2t_lite.text.markup.kinds import PLACEHOLDERS
+from t2t_lite.text.markup.tokens import TokenKind, tokens_of
+
+
+class Format(NamedTuple):
+    """The placeholders of a language.
+
+    Attributes:
+        directive: what matches one.
+        special: characters that stand for nothing but (a part of) a directive.
+        has_numbers: whether `%2$s` is the second argument, wherever it stands.
+    """
+
+    directive: re.Pattern[str]
+    special: str = ""
+    has_numbers: bool = False
+
+
+_WIDTH = r"(?:\d++|\*(?:\d+\$)?)?"
+_PRINTF = (
+    rf"%(?:\d+\$|\d+:|\([^()\n]+\)|<\w+>)?[-+ #0'I]*+{_WIDTH}(?:\.{_WIDTH})?"
+    r"(?:<PRI\w+>|(?:hh|ll|[hlLqjztZ])?[diouxXeEfFgGaAcCsSpnmbBtTr@%]|\{\w+\})"
+)
+_printf = Format(re.compile(_PRINTF), "%")
+_numbered = Format(re.compile(_PRINTF), "%", has_numbers=True)
+_gcc = Format(re.compile(r"%[-+ #0.*\d$]*[qlw]*(?:hh|[a-zA-Z<>'%])"), "%")
+_braces = Format(re.compile(r"\{\{|\}\}|\{(?:[^{}]++|\{[^{}]*+\})*+\}"), "{}")
+_arguments = Format(re.compile(r"%L?\d+|%L?n\b"))
+_tildes = Format(re.compile(r"~(?:[-+\d,#v:@]|'.)*[a-zA-Z%&|~$<>^(){}\[\];?*]"), "~")
+
+FORMATS = {
+    **dict.fromkeys(("c", "objc", "php", "perl", "java-printf", "sh-printf"), _numbered),
+    **dict.fromkeys(("python", "ruby", "awk", "lua", "tcl", "elisp", "librep", "d"), _printf),
+    **dict.fromkeys(("object-pascal", "modula2", "javascript"), _printf),
+    **dict.fromkeys(("gcc-internal", "gfc-internal"), _gcc),
+    **dict.fromkeys(("python-brace", "perl-brace", "java", "csharp", "rust", "cpp20"), _braces),
+    **dict.fromkeys(("qt", "qt-plural", "kde", "kde-kuit", "smalltalk", "ycp"), _arguments),
+    **dict.fromkeys(("lisp", "scheme"), _tildes),
+    "boost": Format(re.compile(rf"%\|[^|]*\||%\d+%|{_PRINTF}"), "%"),
+    "sh": Format(re.compile(r"\$\w+|\$\{\w+\}")),
+    "": Format(re.compile(r"(?!)")),  # no placeholders but those of every text
+}
+_FLAG = re.compile(r"(?<![\w-])(?!no-|possible-|impossible-)([\w-]+)-format(?![\w-])")
+_NAMED = re.compile(r"%\|?\d+[$:]|%L?(?:\d+|n)$|%[(<{]|%\d+%|\{\w|\$")  # says which argument it is
+_SPACED = re.compile(r"%[-+#0']* ")
+_MARK = re.compile(r"\[X\d+X\]")
+_LITERAL = ("%%", "~~", "{{", "}}")
+
+
+def format_of(flags: str) -> str:
+    """Returns the name of the format that flags such as `fuzzy, c-format` name; "": none."""
+    return next((name for name in _FLAG.findall(flags) if name in FORMATS), "")
+
+
+def stood_in(text: str, name: str) -> tuple[str, dict[str, str]]:
+    """Returns a text in which the placeholders of a format are markup, and what stands for which.
+
+    Those that are placeholders in every text stay as they are, and so does C's in `100% of`.
+    """
+    taken = {*_MARK.findall(text)}
+    free = (mark for n in itertools.count() if (mark := f"[X{n}X]") not in taken)
+    meant: dict[str, str] = {}
+
+    def stand_in(match: re.Match[str]) -> str:
+        directive, start = match[0], match.start()
+        before = text[max(start - 1, 0) : start]
+        if _SPACED.match(directive) or _is_protected(before, directive):
+            return directive
+        meant[mark := next(free)] = directive
+        return mark
+
+    return FORMATS[name].directive.sub(stand_in, text), meant
+
+
+@functools.lru_cache(1 << 12)
+def _is_protected(before: str, directive: str) -> bool:
+    """Whether a directive is markup of every text, after another character."""
+    *_, last = tokens_of(before + directive, PLACEHOLDERS)
+    return last.kind is TokenKind.PROTECTED and last.raw == directive
+
+
+def agreeing(source: str, target: str, name: str, meant: Mapping[str, str]) -> str | None:
+    """Returns a translation with the placeholders of its source, numbered if their order differs.
+
+    Args:
+        source: what was translated, before `stood_in`.
+        target: its translation.
+        name: of the format.
+        meant: from `stood_in`.
+
+    Returns:
+        None: it has other placeholders, or needs numbers that the format does not have.
+    """
+    form = FORMATS[name]
+    target = _MARK.sub(lambda match: meant.get(match[0], match[0]), target)
+    wanted, found = form.directive.findall(source), form.directive.findall(target)
+    known = "".join(found)
+    if any(target.count(character) != known.count(character) for character in form.special):
+        return None
+    if found == wanted:
+        return target
+    wanted, found = ([one for one in all if one not in _LITERAL] for all in (wanted, found))
+    if sorted(found) != sorted(wanted):
+        return None
+    if found == wanted or all(map(_NAMED.match, wanted)):
+        return target
+    if not form.has_numbers or any("*" in one or _NAMED.match(one) for one in wanted):
+        return None
+    places = collections.defaultdict[str, collections.deque[int]](collections.deque)
+    for place, one in enumerate(wanted, 1):
+        places[one].append(place)
+
+    def numbered(match: re.Match[str]) -> str:
+        one = match[0]
+        return one if one in _LITERAL else f"%{places[one].popleft()}${one[1:]}"
+
+    return form.directive.sub(numbered, target)

@@ -1,0 +1,308 @@
+r"""Cuts a segment into tags, protected pieces, entities and text, none of which is lost.
+
+The tokens joined are the segment, whatever it is. Python's html.parser cannot promise this: it
+drops such as `</>`, and what it makes of malformed tags differs between releases of Python.
+"""
+
+import enum
+import html
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import regex
+
+from t2t_lite.text.markup.kinds import HTML, PLACEHOLDERS, XML
+
+
+class TokenKind(enum.Enum):
+    """What a token is."""
+
+    TEXT = enum.auto()  # to translate
+    ENTITY = enum.auto()  # a character, written as an entity
+    OPEN = enum.auto()
+    CLOSE = enum.auto()
+    VOID = enum.auto()  # an element that has no end tag
+    HIDDEN = enum.auto()  # a comment, a declaration, a script...: nobody sees it
+    PROTECTED = enum.auto()  # a URL, a placeholder...
+
+
+class Token(NamedTuple):
+    """A part of a segment.
+
+    Attributes:
+        kind: what it is.
+        raw: its characters in the segment.
+        name: of a tag, in lower case in HTML, without its prefix in XML.
+        text: what it reads, of `TEXT` and `ENTITY`.
+    """
+
+    kind: TokenKind
+    raw: str
+    name: str = ""
+    text: str = ""
+
+    def attributes(self) -> dict[str, str]:
+        """Returns the attributes of a tag, with their names in lower case."""
+        found: dict[str, str] = {}
+        start = _START_TAG.match(self.raw)  # not what a code holds
+        for name, *values in _ATTRIBUTE.findall(start[0] if start else self.raw):
+            found.setdefault(name.lower(), "".join(values))  # HTML takes the first
+        return found
+
+
+# HTML's elements without an end tag: https://html.spec.whatwg.org/#void-elements
+_VOID_ELEMENTS = frozenset(
+    {"area", "base", "br", "col", "embed", "hr", "img"}
+    | {"input", "link", "meta", "param", "source", "track", "wbr"}
+)
+
+# Balanced braces, four deep, as in ICU's
+# {who, select, other {{n, plural, one {# file} other {# files of {owner}}}}}.
+_INNER = "[^{}]*+"
+for _ in range(4):
+    _INNER = rf"(?:[^{{}}]++|\{{{_INNER}\}})*+"
+_ICU_CHOICE = r",\s*+(?:plural|select|selectordinal)\s*+,"
+_ICU_FORMAT = r",\s*+(?:number|date|time|ordinal|duration|spellout|list|choice)\s*+(?:,[^{}]*+)?"
+_FORMAT = r"(?:[:!](?!\s)[^{}]*+(?:\{[^{}]*+\}[^{}]*+)*+)?"  # C#'s, Python's and Rust's
+# GNU's old `quoting' is text. What follows the second quote tells it from code with strings.
+_GNU_QUOTED = r"`[^`'\n]+'(?:[\s.,:;!?)]|\Z)"
+_PRINTF = r"""[-+\#0]*+(?:\d++|\*)?(?:\.(?:\d++|\*))?
+    (?:hh?|ll?|[Lqjzt])?[diouxXeEfFgGcrsSpaA@]"""
+_PROTECTED = rf"""
+    (?:https?|ftp|file)://(?:(?!&(?:[lg]t|quot|apos);)[^\s<>"'`{{}}])*[^\s<>"'`{{}}.,;:!?)\]]
+  | (?<![\w.+\-])[\w.+\-]++@[\w\-]+(?:\.[\w\-]+)+
+  | (?<![\w/.:\-~])/(?:[\w.\-]++/)+[\w.\-]*\w       # an absolute path
+  | (?!{_GNU_QUOTED})`[^`\n]+`(?![\w%])
+  | \{{\{{[^{{}}\n]*+\}}\}}
+  | \{{\s*+\w++\s*+(?:{_ICU_CHOICE}{_INNER}|{_ICU_FORMAT})\}}
+  | [$%\#]?\{{\s*+[\w.$\[\]\-]*+\s*+(?:,\s*+-?\d++)?{_FORMAT}\}}
+  | \$\[\w+\]                                     # OpenOffice
+  | \[X\d+X\]                                     # Weblate, in place of what it protects
+  | %\(\w+\)[-+\#0]*+[\d.]*+[a-zA-Z]              # Python
+  | (?<!\d)%(?:<\w+>|&lt;\w+&gt;)[-+\#0]*+[\d.]*+[a-zA-Z]  # Ruby
+  | %\d+![^!\s]++!                                 # Windows
+  | (?<!\d)%(?:\d+\$)?{_PRINTF}
+  | (?<!\d)%L?(?:n(?!\w)|[1-9]\d?(?![\d%]))        # Qt and KDE
+  | (?<!\d)%%
+  | %[A-Z][A-Z_]{{2,}}%?
+  | \p{{RI}}\p{{RI}}
+  | [0-9\#*]\uFE0F?\u20E3
+  | (?:\p{{Emoji_Presentation}}|\p{{Extended_Pictographic}}[\uFE0E\uFE0F])[\p{{EMod}}\uFE0E\uFE0F]*
+    (?:\u200D\p{{Extended_Pictographic}}[\p{{EMod}}\uFE0E\uFE0F]*)*
+"""
+# A segment is a line of a file, and outputs are separated by tabs. Within a tag, characters for
+# private use stand for what a line cannot have.
+_HIDDEN = {"\n": "\U0010ff0a", "\r": "\U0010ff0d", "\t": "\U0010ff09"}
+TO_LINE = str.maketrans(_HIDDEN)
+FROM_LINE = str.maketrans({hidden: shown for shown, hidden in _HIDDEN.items()})
+_S = rf"\s{''.join(_HIDDEN.values())}"
+
+# Templates in a start tag may have quotes and `>`. The limit keeps time linear where they have no
+# end.
+_TEMPLATE = r"""<%(?:(?!%>).){0,299}+%> | <\?(?:(?!\?>).){0,299}+\?>
+  | \{%(?:(?!%\}).){0,299}+%\} | \{\{(?:(?!\}\}).){0,299}+\}\}"""
+_ATTRIBUTES = {
+    HTML: rf"""(?: [^<>={{]++ | {_TEMPLATE} | \{{
+      | =[{_S}]*+(?: "(?:[^"<{{]++|{_TEMPLATE}|[<{{])*+" | '(?:[^'<{{]++|{_TEMPLATE}|[<{{])*+'
+          | [^{_S}<>"'{{][^{_S}<>{{]*+ )?
+    )*+""",
+    XML: r"""(?:(?:[^<>"']++|"[^"]*+"|'[^']*+')*+|[^<>]*+)""",
+}
+_NAME = {HTML: rf"[A-Za-z][^{_S}/<>]*+", XML: rf"[A-Za-z_][^{_S}/<>\"']*+"}
+
+# Elements of HTML whose text has no tags. That of the latter nobody sees.
+_SHOWN_RAW = frozenset({"iframe", "plaintext", "textarea", "xmp"})
+_RAW = "|".join(sorted(_SHOWN_RAW | {"noembed", "noframes", "script", "style"}))
+
+
+class _Opening(NamedTuple):
+    """What begins with a string of its own and ends with another, whatever is between.
+
+    Attributes:
+        start: how it begins.
+        end: how it ends.
+        runs_on: whether it goes on to the end of the text where it has no end; else it is a tag
+            then, or no markup at all.
+    """
+
+    start: str
+    end: str
+    runs_on: bool = False
+
+
+# In the order in which they are tried.
+_OPENINGS = {
+    HTML: (
+        _Opening("<!--(?!-?>)", "--!?>", True),
+        _Opening(rf"<\?(?:php(?!\w)|=|[{_S}])", r"\?>", True),
+        _Opening("<(?:[!?]|/(?![A-Za-z]))", ">", True),
+        _Opening("<%", "%>"),
+        _Opening(rf"<\#[{_S}=@+-]", r"\#>"),
+        _Opening(r"\{%(?!\w+\})", r"%\}"),
+        _Opening(rf"\{{\#[{_S}-]", r"\#\}"),
+    ),
+    XML: (
+        _Opening("<!--", "-->"),
+        _Opening(r"<!\[CDATA\[", r"\]\]>"),
+        _Opening(r"<\?", r"\?>"),
+        _Opening(r"<!DOCTYPE[^<>\[]*+\[", r"\]\s*+>"),
+    ),
+}
+_FLAGS = regex.VERBOSE | regex.DOTALL | regex.V0
+_PLACEHOLDER = rf"(?P<protected>{_PROTECTED})"
+
+
+def _pattern(kind: str) -> regex.Pattern[str]:
+    """Returns what finds the next tag, entity, opening or protected piece."""
+    starts = [opening.start for opening in _OPENINGS[kind]]
+    openings = "|".join(f"(?P<opened{i}>{start})" for i, start in enumerate(starts))
+    attributes, name = _ATTRIBUTES[kind], _NAME[kind]
+    raw = rf"<(?P<raw>(?i:{_RAW}))(?=[{_S}/>]){attributes}> |" if kind == HTML else ""
+    return regex.compile(
+        rf"""
+            (?: (?={openings}) | )
+            (?: {raw} (?P<hidden> <[!?][^<>]*+> | </> )
+              | <(?P<close>/)?(?P<name>{name}){attributes}>
+              | (?P<entity>&(?:
+                    \#[0-9]{{1,7}} | \#[xX][0-9a-fA-F]{{1,6}} | [A-Za-z][A-Za-z0-9]{{0,31}}
+                );)
+              | {_PLACEHOLDER}
+              | (?P<none>{"|".join(starts)})
+            )
+        """,
+        _FLAGS,
+    )
+
+
+_PATTERNS = {
+    HTML: _pattern(HTML),
+    XML: _pattern(XML),
+    PLACEHOLDERS: regex.compile(_PLACEHOLDER, _FLAGS),
+}
+_ENDS = {
+    opening: regex.compile(opening.end, _FLAGS) for kind in _OPENINGS for opening in _OPENINGS[kind]
+}
+_RAW_ENDS = {
+    name: regex.compile(rf"</{name}(?=[{_S}/>])[^>]*+>?", regex.IGNORECASE)
+    for name in _RAW.split("|")
+}
+_OUTPUT = regex.compile(r"<[%?#](?:=|-(?!-))")  # a template's, which stands for words
+# In a script, a comment in which another script begins ends with that.
+_SCRIPT = regex.compile(rf"<!--(?:-?>)?|-->|<(/)?script(?=[{_S}/>])", regex.IGNORECASE)
+
+_UNQUOTED = regex.compile(r"""[^"'=]++=[^"']""")
+_START_TAG = regex.compile(r"""<(?:[^<>"']++|"[^"]*+"|'[^']*+')*+>""")
+_ATTRIBUTE = regex.compile(
+    rf"""[{_S}/]([^{_S}/<>=]++)(?:[{_S}]*+=[{_S}]*+(?:"([^"]*+)"|'([^']*+)'|([^{_S}>"']*+)))?"""
+)
+
+_XML_ENTITIES = frozenset(["&amp;", "&lt;", "&gt;", "&quot;", "&apos;"])
+_NO_BREAK_SPACES = "\u00a0\u202f"
+_ICU_MESSAGE = regex.compile(rf"\{{\s*+\w++\s*+{_ICU_CHOICE}")
+
+
+def has_icu_message(text: str) -> bool:
+    """Returns whether a text has a choice by ICU's rules, of which only parts are text."""
+    return "{" in text and bool(_ICU_MESSAGE.search(text))
+
+
+def tokens_of(segment: str, kind: str) -> Iterator[Token]:
+    """Yields the tokens of a segment in order; their `raw` joined is the segment.
+
+    Args:
+        segment: any text.
+        kind: one of `kinds.KINDS`.
+    """
+    end = 0
+    for start, place, groups in _found(segment, kind):
+        if start > end:
+            text = segment[end:start]
+            yield Token(TokenKind.TEXT, text, text=text)
+        yield _token(groups, segment[start:place], kind == XML)
+        end = place
+    if end < len(segment):
+        yield Token(TokenKind.TEXT, segment[end:], text=segment[end:])
+
+
+def _found(segment: str, kind: str) -> Iterator[tuple[int, int, Mapping[str, str | None]]]:
+    """Yields where all tokens but text start and end, and the groups of what they are."""
+    # The next end of each opening. It is looked for once: where many begin and none ends, to look
+    # from each would take the square of n.
+    ends: dict[_Opening, regex.Match[str] | None] = {}
+    place = 0
+    while match := _PATTERNS[kind].search(segment, place):
+        groups = match.groupdict()
+        start, place = match.span()
+        for i, opening in enumerate(_OPENINGS.get(kind, ())):
+            if groups[f"opened{i}"] is None:
+                continue
+            begins = match.end(f"opened{i}")
+            known = ends.get(opening)
+            if opening not in ends or (known and known.start() < begins):
+                ends[opening] = known = _ENDS[opening].search(segment, begins)
+            if known or opening.runs_on:
+                place = known.end() if known else len(segment)
+                is_read = _OUTPUT.match(segment, start)
+                groups["protected" if is_read else "hidden"] = segment[start:place]
+            break
+        if raw := groups.get("raw"):
+            place = _end_of_raw(segment, place, raw.lower())
+        if groups.get("none") is None or groups["hidden"] or groups["protected"]:
+            yield start, place, groups
+
+
+def _end_of_raw(segment: str, place: int, name: str) -> int:
+    """Returns where an element ends whose text has no tags, and begins at a place."""
+    if name == "script":
+        place = _end_of_script(segment, place)
+    closing = _RAW_ENDS[name].search(segment, place) if name != "plaintext" else None
+    return closing.end() if closing else len(segment)
+
+
+def _end_of_script(segment: str, place: int) -> int:
+    """Returns where the end tag of a script begins whose text begins at a place."""
+    in_comment = in_script = False
+    for match in _SCRIPT.finditer(segment, place):
+        if match[0].startswith("<!--"):
+            in_comment |= not match[0].endswith(">")
+        elif match[0] == "-->":
+            in_comment = in_script = False
+        elif not match[1]:
+            in_script = in_comment
+        elif not in_script:
+            return match.start()
+        else:
+            in_script = False
+    return len(segment)
+
+
+def _token(groups: Mapping[str, str | None], raw: str, is_xml: bool) -> Token:
+    if groups.get("hidden") is not None:
+        return Token(TokenKind.HIDDEN, raw)
+    if groups["protected"] is not None:
+        return Token(TokenKind.PROTECTED, raw)
+    if groups["entity"] is not None:
+        return _entity(raw, is_xml)
+    if (name := groups.get("raw")) is not None:
+        is_shown = name.lower() in _SHOWN_RAW
+        return Token(TokenKind.VOID if is_shown else TokenKind.HIDDEN, raw, name.lower())
+    name = groups["name"] or ""
+    name = name.rpartition(":")[2] if is_xml else name.lower()
+    if groups["close"]:
+        return Token(TokenKind.CLOSE, raw, name)
+    if is_xml:
+        is_void = raw.endswith("/>")
+    else:
+        # The value of <a href=x/> is "x/".
+        *_, last = raw.split()
+        is_void = name in _VOID_ELEMENTS or (raw.endswith("/>") and not _UNQUOTED.match(last))
+    return Token(TokenKind.VOID if is_void else TokenKind.OPEN, raw, name)
+
+
+def _entity(raw: str, is_xml: bool) -> Token:
+    """Returns the token of an entity: protected, if it is unknown or no visible character."""
+    is_known = not is_xml or raw.startswith("&#") or raw in _XML_ENTITIES
+    text = html.unescape(raw) if is_known else raw
+    if text in ("", raw) or not (text.isprintable() or text in _NO_BREAK_SPACES):
+        return Token(TokenKind.PROTECTED, raw)
+    return Token(TokenKind.ENTITY, raw, text=text)

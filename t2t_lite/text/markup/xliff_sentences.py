@@ -1,0 +1,63 @@
+"""Sentences that are marked in sources of XLIFF, and those that have a translation."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from t2t_lite.text.markup.xliff_text import Sentence, sentences
+from t2t_lite.text.markup.xml_events import CDATA, Event, end_of
+from t2t_lite.text.source_form import has_text
+
+
+def _is_seg(event: Event) -> bool:
+    return event.name == "mrk" and event.attributes.get("mtype") == "seg"
+
+
+def has_content(element: Sequence[Event]) -> bool:
+    """Returns whether an element has more in it than white space."""
+    return any(event.kind != CDATA and event.raw.strip() for event in element[1:-1])
+
+
+def has_words(parts: Sequence[Event]) -> bool:
+    """Returns whether some parts of a file have text in them."""
+    return has_text("".join(event.text for event in parts))
+
+
+def marks(element: Sequence[Event]) -> dict[str, str]:
+    """Returns the text of each marked sentence of an element, by its number; "": it has none."""
+    found = {}
+    for place, event in enumerate(element):
+        if _is_seg(event):
+            inside = element[place + 1 : end_of(element, place) - 1]
+            text = "".join(part.raw for part in inside)
+            found[event.attributes.get("mid", "")] = text if has_words(inside) else ""
+    return found
+
+
+def translated(
+    source: Sequence[Event], target: Sequence[Event], keeps_space: bool
+) -> Iterator[str | Sentence]:
+    """Yields the translation of a source, or of each sentence marked in it that has none yet."""
+    own = {
+        event.attributes.get("mid", ""): source[place + 1 : end_of(source, place) - 1]
+        for place, event in enumerate(source)
+        if _is_seg(event)
+    }
+    if not own:
+        yield from sentences(source[1:-1], keeps_space)
+        return
+    done = marks(target)
+    # A target that has all sentences has them where a person wants them.
+    around = target if own.keys() == done.keys() else source
+    place = 1
+    while place < len(around) - 1:
+        event = around[place]
+        if _is_seg(event):
+            mid = event.attributes.get("mid", "")
+            end = end_of(around, place)
+            yield re.sub(r"\s*/>\Z", ">", event.raw)
+            yield from [done[mid]] if done.get(mid) else sentences(own[mid], keeps_space)
+            yield around[end - 1].raw or f"</{event.prefix}mrk>"
+            place = end
+        else:
+            yield event.raw
+            place += 1

@@ -1,0 +1,244 @@
+"""Sources of XLIFF as segments, and their translations as the file writes them.
+
+The text of a source may itself be HTML, in a CDATA section or with escapes. Its tags are then tags
+of the segment, too, and have an ending for private use, which says that they are text of the file.
+"""
+
+import dataclasses
+import html
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from t2t_lite.text.markup.blocks import cut, padded
+from t2t_lite.text.markup.kinds import HTML, XML
+from t2t_lite.text.markup.segment import parse
+from t2t_lite.text.markup.tokens import FROM_LINE, TO_LINE, Token, TokenKind, tokens_of
+from t2t_lite.text.markup.xml_events import CDATA, CLOSE, OPEN, TEXT, Event, end_of
+from t2t_lite.text.source_form import has_text
+
+_SPACE = re.compile(r"[ \t\r\n]+")
+_BREAKS = re.compile(r"([\n\r\t]+)")
+_BREAK = {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}  # placed as a tag is, where it stays
+_TO_BREAK = str.maketrans({**_BREAK})
+_FORBIDDEN = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # in XML
+_CODES = frozenset(["bpt", "ept", "it", "ph"])
+_DEPTHS = {
+    **dict.fromkeys(("bpt", "bx", "sc", "sm"), 1),
+    **dict.fromkeys(("ept", "ex", "ec", "em"), -1),
+}
+
+# Characters for private use, which stand for those in tags of HTML, and for "&" in tags of XLIFF.
+_IN_TAG = {"<": "\U0010ff3c", ">": "\U0010ff3e", '"': "\U0010ff22", "'": "\U0010ff27"}
+_AND, _END = "\U0010ff26", "\U0010ff2f"
+_HIDE = str.maketrans(_IN_TAG)
+_HIDE_BRACKETS = str.maketrans({shown: _IN_TAG[shown] for shown in "<>"})
+_SHOW = str.maketrans({hidden: html.escape(shown, False) for shown, hidden in _IN_TAG.items()})
+_HIDDEN_PIECE = re.compile(rf"<t {_END}([^<>]*) {_END}/>")
+_HTML_TAG = re.compile(rf"<([^<>]*) {_END}/?>")
+_SECTION, _SECTION_END = f"<t {_AND}>", f"</t {_AND}>"
+_BARE_AND = re.compile("&(?!#?[A-Za-z0-9]+;)")
+_TAGS = (TokenKind.OPEN, TokenKind.CLOSE, TokenKind.VOID)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Sentence:
+    """A part of a source that is translated.
+
+    Attributes:
+        line: the segment.
+        is_html: whether its text is HTML.
+        in_section: whether all of it is in a CDATA section.
+        has_bare_and: whether its HTML writes `&` as that alone.
+    """
+
+    line: str
+    is_html: bool
+    in_section: bool
+    has_bare_and: bool
+
+    def written(self, output: str, charset: str) -> str:
+        """Returns the translation as it stands in the file.
+
+        Args:
+            output: the translation of the line.
+            charset: of the file; what it lacks cannot be written in a CDATA section.
+        """
+        text = _FORBIDDEN.sub("", output.translate(FROM_LINE))
+        for shown, reference in _BREAK.items():
+            text = text.replace(reference, shown)
+        parts = re.split(f"({_SECTION}|{_SECTION_END})", text)
+        inside = self.in_section
+        written = []
+        for part in parts:
+            if part in (_SECTION, _SECTION_END):
+                inside = part == _SECTION
+                written.append("<![CDATA[" if inside else "]]>")
+                continue
+            if self.is_html:
+                part = _HIDDEN_PIECE.sub(r"\1", part.replace("&", "&amp;"))
+                part = _HTML_TAG.sub(r"&lt;\1&gt;", part).translate(_SHOW)
+                part = part.replace("&amp;amp;", "&amp;") if self.has_bare_and else part
+            part = part.replace(_AND, "&")
+            written.append(_in_section(html.unescape(part), charset) if inside else part)
+        return "".join(written)
+
+
+class _Chunk(NamedTuple):
+    """Text, or a tag of XLIFF; of a code with all that is in it.
+
+    Attributes:
+        raw: as it stands in the file.
+        text: what it reads; None: it is no text.
+        in_section: whether it is in a CDATA section.
+        is_inside: whether it is in an element.
+    """
+
+    raw: str
+    text: str | None
+    in_section: bool
+    is_inside: bool
+
+
+def sentences(source: Sequence[Event], keeps_space: bool) -> Iterator[str | Sentence]:
+    """Yields a source in parts: those that are translated, and what stays around them.
+
+    Args:
+        source: what is in a source, or in a sentence that is marked in it.
+        keeps_space: whether white space in it means something: lines are then translated one by
+            one, and breaks within elements stay there.
+    """
+    before, chunks, after = _without_space([*_chunks(source)])
+    yield before
+    in_section = len(chunks) == 1 and chunks[0].in_section
+    tokens = (token for chunk in chunks for token in tokens_of(chunk.text or "", HTML))
+    is_html = any(map(_is_html, tokens))
+    has_bare_and = any(_BARE_AND.search(chunk.text or "") for chunk in chunks)
+    form = is_html, in_section, has_bare_and
+    if in_section:
+        yield "<![CDATA["
+    if is_html and len(chunks) == 1:
+        for piece in cut(chunks[0].text or "", HTML):
+            if piece.is_text:
+                line = "".join(_html_in_line(token, keeps_space) for token in piece.tokens)
+                yield from _parts(line, *form)
+            else:
+                yield piece.raw if in_section else html.escape(piece.raw, quote=False)
+    else:
+        for line in _lines(chunks, keeps_space, is_html, in_section):
+            yield from _parts(line, *form)
+    if in_section:
+        yield "]]>"
+    yield after
+
+
+def _without_space(chunks: list[_Chunk]) -> tuple[str, list[_Chunk], str]:
+    """Returns the white space before a source, the source, and the white space after it."""
+    spaces = ["", ""]
+    for place in (0, -1):
+        if chunks and chunks[place].text is not None and not chunks[place].in_section:
+            chunk = chunks[place]
+            before, core, after = padded(chunk.raw)
+            spaces[place] = after if place and core else before
+            raw = before + core if place else core + after
+            read = (chunk.text or "").removeprefix("" if place else _read(before))
+            read = read.removesuffix(_read(after) if place else "")
+            rest = [chunk._replace(raw=raw, text=read)] if core else []
+            chunks = [*chunks[:-1], *rest] if place else [*rest, *chunks[1:]]
+    return spaces[0], chunks, spaces[1]
+
+
+def _read(space: str) -> str:
+    """Returns white space as XML reads it."""
+    return space.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _chunks(source: Sequence[Event]) -> Iterator[_Chunk]:
+    place = depth = 0
+    in_section = False
+    while place < len(source):
+        event, end = source[place], place + 1
+        if event.kind == TEXT:
+            while end < len(source) and source[end].kind == TEXT:
+                end += 1
+            raw = "".join(one.raw for one in source[place:end])
+            text = "".join(one.text for one in source[place:end])
+            yield _Chunk(raw, text, in_section, depth > 0)
+        elif event.kind == CDATA:
+            in_section = not in_section
+        else:
+            if event.kind == OPEN and event.name in _CODES:
+                end = end_of(source, place)
+            elif event.kind in (OPEN, CLOSE):
+                depth += 1 if event.kind == OPEN else -1
+            if event.kind == OPEN:
+                depth = max(0, depth + _DEPTHS.get(event.name, 0))
+            yield _Chunk("".join(e.raw for e in source[place:end]), None, False, True)
+        place = end
+
+
+def _lines(
+    chunks: Sequence[_Chunk], keeps_space: bool, is_html: bool, in_section: bool
+) -> Iterator[str]:
+    """Yields chunks as segments, and the white space between these."""
+    line = ""
+    for chunk in chunks:
+        is_section = chunk.in_section and not in_section
+        if chunk.text is None:
+            is_entity = chunk.raw.startswith("&")  # of the file's own
+            new = chunk.raw if is_entity else chunk.raw.replace("&", _AND).translate(TO_LINE)
+        elif is_html:
+            new = "".join(_html_in_line(t, keeps_space) for t in tokens_of(chunk.text, HTML))
+        else:
+            new = html.escape(chunk.text, quote=False) if chunk.in_section else chunk.raw
+            if keeps_space and not is_section and not chunk.is_inside:
+                new, *more = _BREAKS.split(new)
+                for i in range(0, len(more), 2):
+                    yield line + new
+                    yield more[i]
+                    line, new = "", more[i + 1]
+            new = _spaced(new, keeps_space)
+        line += f"{_SECTION}{new}{_SECTION_END}" if is_section and has_text(new) else new
+    yield line
+
+
+def _parts(line: str, *form: bool) -> Iterator[str | Sentence]:
+    """Yields a line and the white space around it; a line that has no text stays."""
+    before, core, after = padded(line)
+    sentence = Sentence(core, *form)
+    yield before
+    yield sentence if has_text(parse(core, XML).text) else sentence.written(core, "utf-8")
+    yield after
+
+
+def _is_html(token: Token) -> bool:
+    is_tag = token.kind in _TAGS or (token.kind is TokenKind.HIDDEN and token.raw[0] == "<")
+    return is_tag or (token.raw.startswith("&") and token.kind is not TokenKind.TEXT)
+
+
+def _html_in_line(token: Token, keeps_space: bool) -> str:
+    """Returns a token of HTML as one of a segment in XML."""
+    if token.kind in (TokenKind.TEXT, TokenKind.ENTITY):
+        return _spaced(html.escape(token.text, quote=False), keeps_space)
+    if token.kind in _TAGS:
+        tag = token.raw[1:-1].translate(_HIDE_BRACKETS).translate(TO_LINE)
+        return f"<{tag} {_END}{'/' if token.kind is TokenKind.VOID else ''}>"
+    if token.kind is TokenKind.HIDDEN or token.raw.startswith("&"):
+        return f"<t {_END}{token.raw.translate(_HIDE).translate(TO_LINE)} {_END}/>"
+    return html.escape(token.raw, quote=False).translate(TO_LINE)
+
+
+def _spaced(text: str, keeps_space: bool) -> str:
+    """Returns text with one space between words, or with references for its breaks."""
+    return text.translate(_TO_BREAK) if keeps_space else _SPACE.sub(" ", text)
+
+
+def _in_section(text: str, charset: str) -> str:
+    """Returns text of a CDATA section, which has no references."""
+    text = text.replace("]]>", "]]]]><![CDATA[>")
+    lacks = {
+        one
+        for one in {*text}
+        if not one.isascii() and one != one.encode(charset, "replace").decode(charset)
+    }
+    return "".join(f"]]>&#{ord(one)};<![CDATA[" if one in lacks else one for one in text)

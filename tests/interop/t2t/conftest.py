@@ -1,0 +1,64 @@
+"""Imports of tensor2tensor, and a user directory that imports it; both are undone."""
+
+import pathlib
+import sys
+from collections.abc import Iterator
+
+import pytest
+from absl import flags
+
+from support.usr_archives import write_archives
+from t2t_lite import registry, t2t_flags, user_imports, usr_dirs
+from t2t_lite.hparams import basic
+from t2t_lite.interop.t2t import text_iterators
+from t2t_lite.interop.t2t.hparam import warn_once
+from t2t_lite.text.bad_input import STRICT
+
+USR_DIR = pathlib.Path(__file__).parents[2] / "fixtures" / "t2t_usr_dir"
+
+
+@pytest.fixture
+def upstream() -> Iterator[None]:
+    """Lets tensor2tensor be imported during the test."""
+    modules, path = set(sys.modules), list(sys.path)
+    registries = (registry._problems, registry._hparams)
+    for known in registries:
+        known.names()
+    entries = [dict(known._entries) for known in registries]
+    defined, ours = {name: flags.FLAGS[name] for name in flags.FLAGS}, dict(t2t_flags._ours)
+    user_imports.install([])
+    warn_once.cache_clear()
+    basic._warn_of_optimizer.cache_clear()
+    yield
+    text_iterators.receive(STRICT)
+    added = set(sys.modules) - modules
+    users = {name for name in added if user_imports.is_users(name)}
+    user_imports.uninstall()
+    registry._refused_models.clear()
+    sys.path[:] = path
+    for name in added:
+        if name in users or name.partition(".")[0] == "tensor2tensor":
+            del sys.modules[name]
+    for known, before in zip(registries, entries, strict=True):
+        known._entries.clear()
+        known._entries.update(before)
+    for name in list(flags.FLAGS):
+        if flags.FLAGS[name] is not defined.get(name):
+            delattr(flags.FLAGS, name)
+    for name in set(defined) - set(flags.FLAGS):
+        flags.FLAGS[name] = defined[name]
+    t2t_flags._ours.clear()
+    t2t_flags._ours.update(ours)
+
+
+@pytest.fixture
+def usr_dir(upstream) -> None:
+    """Imports the user directory of the fixtures."""
+    usr_dirs.import_usr_dir(str(USR_DIR))
+
+
+@pytest.fixture
+def folders(tmp_path) -> tuple[str, str]:
+    """The data folder, and a folder with the archives."""
+    write_archives(tmp_path / "tmp")
+    return str(tmp_path / "data"), str(tmp_path / "tmp")

@@ -1,0 +1,94 @@
+"""What t2t-shortlist writes, of its own alignment and of given ones; what it refuses."""
+
+import dataclasses
+import random
+
+import numpy as np
+import pytest
+
+from support.commands import exit_code, refusal
+from support.imported_runs import imported_run
+from support.texts import write_lines
+from t2t_lite.bin import t2t_shortlist
+from t2t_lite.errors import DataError
+from t2t_lite.study.distillation import shortlist_job
+from t2t_lite.study.distillation.shortlist_config import ShortlistConfig
+from t2t_lite.text.alignment.shortlist import Shortlist
+
+WORDS = 8  # of the sources; wN is translated by w(N + 10)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return imported_run(tmp_path_factory.mktemp("runs") / "run", default="de")
+
+
+@pytest.fixture
+def config(run, tmp_path) -> ShortlistConfig:
+    draw = random.Random(1)
+    sources = [[draw.randrange(WORDS) for _ in range(draw.randint(1, 6))] for _ in range(80)]
+    write_lines(tmp_path / "inputs.train.txt", [" ".join(f"w{i}" for i in s) for s in sources])
+    lines = [" ".join(f"w{i + 10}" for i in source) for source in sources]
+    write_lines(tmp_path / "targets.train.txt", lines)
+    for side in ("inputs", "targets"):
+        write_lines(tmp_path / f"{side}.eval.txt", ["w1"])
+    return ShortlistConfig(
+        output_dir=str(run.folder),
+        tmp_dir=str(tmp_path),
+        shortlist=str(tmp_path / "list.txt"),
+        frequent=0,
+        best=1,
+    )
+
+
+def translations(run, config):
+    """Returns the candidates of each source word, but for those of all and its copy."""
+    shortlist = Shortlist.read(config.shortlist, run.encoders)
+    found = {}
+    for word in range(WORDS):
+        ids = np.array([run.encoders["inputs"].encode(f"w{word}")])
+        vocabulary, _ = shortlist.candidates(ids, np.zeros([1, 0], np.int32))
+        text = run.encoders["targets"].decode(vocabulary[vocabulary > 1].tolist())
+        found[word] = [int(other[1:]) for other in text.split() if other != f"w{word}"]
+    return found
+
+
+def test_a_list_has_the_learned_translations(run, config, capsys):
+    shortlist_job.run(config)
+    assert translations(run, config) == {word: [word + 10] for word in range(WORDS)}
+    assert "100.00% of the training targets' subwords" in capsys.readouterr().out
+
+
+def test_given_alignments_decide(run, config, tmp_path):
+    """Even wrong ones: here, each word is linked to the last one."""
+    sources = (tmp_path / "inputs.train.txt").read_text().splitlines()
+    links = [" ".join(f"{i}-{len(s.split()) - 1}" for i in range(len(s.split()))) for s in sources]
+    path = write_lines(tmp_path / "links", links)
+    shortlist_job.run(dataclasses.replace(config, alignments=str(path), best=100))
+    lasts = {w: set() for w in range(WORDS)}
+    for source in sources:
+        for word in source.split():
+            lasts[int(word[1:])].add(int(source.split()[-1][1:]) + 10)
+    assert {w: set(found) for w, found in translations(run, config).items()} == lasts
+
+
+def test_alignments_of_another_text_are_refused(config, tmp_path):
+    path = str(write_lines(tmp_path / "links", ["0-0"] * 79))
+    with pytest.raises(DataError, match="has 79 lines for 80 training pairs"):
+        shortlist_job.run(dataclasses.replace(config, alignments=path))
+    write_lines(tmp_path / "links", ["0-0"] * 81)
+    with pytest.raises(DataError, match="has more lines for 80 training pairs"):
+        shortlist_job.run(dataclasses.replace(config, alignments=path))
+    write_lines(tmp_path / "links", ["0-0", "0-9", *["0-0"] * 78])
+    with pytest.raises(DataError, match="line 2: link 0-9 is outside of the pair"):
+        shortlist_job.run(dataclasses.replace(config, alignments=path))
+
+
+def test_the_flags_reach_the_job(monkeypatch):
+    calls = []
+    monkeypatch.setattr("t2t_lite.study.distillation.shortlist_job.run", calls.append)
+    assert exit_code(t2t_shortlist.main, "--output_dir=r", "--shortlist=s", "--best=3") == 0
+    (config,) = calls
+    assert (config.output_dir, config.shortlist, config.best) == ("r", "s", 3)
+    assert "--shortlist is missing" in refusal(t2t_shortlist.main, "--output_dir=r")
+    assert "--output_dir is missing" in refusal(t2t_shortlist.main, "--shortlist=s")

@@ -1,0 +1,55 @@
+"""HTML is translated block by block, and put together again."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from t2t_lite.data.problem import Output
+from t2t_lite.decoding.hypotheses import Hypothesis
+from t2t_lite.decoding.long_lines import join_blocks
+from t2t_lite.text.markup.blocks import Blocks
+
+
+@pytest.mark.parametrize(
+    ("text", "segments"),
+    [
+        ("<p>One thing</p><p>Two things</p>", ["One thing", "Two things"]),
+        ("<li>Save</li><li>Open</li>", ["Save", "Open"]),
+        ("<td>1</td><td>2</td>", ["1", "2"]),
+        ("<h1>Title</h1>Text", ["Title", "Text"]),
+        ("One<br><br>two", ["One", "two"]),
+        ("<p>a\nb</p>", ["a b"]),
+        ("a <b>b</b> c", ["a <b>b</b> c"]),
+        ("<img> a<br>b\nc <br> ", ["<img> a<br>b c <br> "]),
+        ("<p></p><hr>", []),
+        ("", []),
+    ],
+)
+def test_segments(text, segments):
+    blocks = Blocks(text)
+    assert blocks.segments == segments
+    assert blocks.joined(segments).split() == text.split()
+
+
+@given(st.lists(st.sampled_from(["<p>", "</p>", "<b>", "</b>", "a", " ", "<br>", "<li\nid='1'>"])))
+def test_nothing_is_lost(pieces):
+    text = "".join(pieces)
+    blocks = Blocks(text)
+    assert "".join(blocks.joined(blocks.segments).split()) == "".join(text.split())
+    assert not any("\n" in segment for segment in blocks.segments)
+
+
+def _hypotheses(*texts):
+    return [Hypothesis(Output(text), [number], -number) for number, text in enumerate(texts, 1)]
+
+
+def test_hypotheses_are_joined_by_rank():
+    blocks = Blocks("<p>One</p>\n<p><b>Two</b></p><p>Three</p>")
+    found = [_hypotheses("Eins", "Ein"), _hypotheses("<b>Zwei</b>", "<b>Zwo</b>", "<b>2</b>"), []]
+    joined = join_blocks(blocks, found)
+    assert [one.output.text for one in joined] == [
+        "<p>Eins</p>\n<p><b>Zwei</b></p><p></p>",
+        "<p>Ein</p>\n<p><b>Zwo</b></p><p></p>",
+    ]
+    assert [one.score for one in joined] == [-2, -4]
+    assert join_blocks(blocks, [[], [], []]) == []

@@ -1,0 +1,150 @@
+"""Cutting segments into tags, protected pieces and text."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from t2t_lite.text.markup.kinds import HTML, KINDS, PLACEHOLDERS, XML
+from t2t_lite.text.markup.tokens import TokenKind, has_icu_message, tokens_of
+
+
+def _kinds(segment: str, kind: str = HTML) -> list[tuple[TokenKind, str]]:
+    return [(token.kind, token.raw) for token in tokens_of(segment, kind)]
+
+
+def test_tags_comments_entities_and_text():
+    assert _kinds("a <B class='x>y'>b</B ><br><!-- <i> -->&lt;&shy;</>") == [
+        (TokenKind.TEXT, "a "),
+        (TokenKind.OPEN, "<B class='x>y'>"),
+        (TokenKind.TEXT, "b"),
+        (TokenKind.CLOSE, "</B >"),
+        (TokenKind.VOID, "<br>"),
+        (TokenKind.HIDDEN, "<!-- <i> -->"),
+        (TokenKind.ENTITY, "&lt;"),
+        (TokenKind.PROTECTED, "&shy;"),
+        (TokenKind.HIDDEN, "</>"),
+    ]
+
+
+def test_xml_has_no_void_elements_and_five_entities():
+    assert _kinds("<br>&eacute;&amp;<x/><![CDATA[<b>]]>", XML) == [
+        (TokenKind.OPEN, "<br>"),
+        (TokenKind.PROTECTED, "&eacute;"),
+        (TokenKind.ENTITY, "&amp;"),
+        (TokenKind.VOID, "<x/>"),
+        (TokenKind.HIDDEN, "<![CDATA[<b>]]>"),
+    ]
+
+
+def test_variation_selectors_belong_to_their_symbols():
+    assert _kinds("a \U0001f50e\ufe0e b \u2764\ufe0e") == [
+        (TokenKind.TEXT, "a "),
+        (TokenKind.PROTECTED, "\U0001f50e\ufe0e"),
+        (TokenKind.TEXT, " b "),
+        (TokenKind.PROTECTED, "\u2764\ufe0e"),
+    ]
+
+
+@pytest.mark.parametrize("path", ["/etc/hosts", "/text/guide/arrange_chapters.xhp"])
+def test_absolute_paths_are_protected(path):
+    assert _kinds(f"See {path}.")[1] == (TokenKind.PROTECTED, path)
+
+
+@pytest.mark.parametrize("text", ["and/or he/she 1/2/3 km/h", "a / b / c", "// note", "/or"])
+def test_other_slashes_are_text(text):
+    assert _kinds(text) == [(TokenKind.TEXT, text)]
+
+
+def test_the_text_of_a_script_is_hidden():
+    script = "<script>if (a < b) { c = '<b>'; }</script>"
+    assert _kinds(script) == [(TokenKind.HIDDEN, script)]
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "https://example.org/a?b=1&c=(2",
+        "jane.doe+x@mail.example.org",
+        "{name}",
+        "{0}",
+        "${user.name}",
+        "{{ count }}",
+        "{n, plural, one {# file} other {# files}}",
+        "{VAR, select, other {{n, plural, =1 {# file} other {{b} files}}}}",
+        "{n, number}",
+        "{0,number,#.#}",
+        "{0,-10:N2}",
+        "{price:.2f}",
+        "{x!r:>{width}}",
+        "%s",
+        "%1$d",
+        "%-5.2f",
+        "%(total)d",
+        "%%",
+        "%1",
+        "%99",
+        "%L1",
+        "%n",
+        "%Ln",
+        "%&lt;total&gt;.2f",
+        "%1!s!",
+        "%2!-10.10ls!",
+        "[X5X]",
+        "%PRODUCTNAME",
+        "$[officename]",
+        "`rm -r x`",
+        "`d['a'] = f('x', '')`",
+        "`don't`",
+        "😀",
+        "👩\u200d👩\u200d👧",
+        "👍🏽",
+        "🇩🇪",
+        "1\ufe0f\u20e3",
+    ],
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_pieces_are_protected(piece, kind):
+    assert _kinds(f"see {piece}, too", kind) == [
+        (TokenKind.TEXT, "see "),
+        (TokenKind.PROTECTED, piece),
+        (TokenKind.TEXT, ", too"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "100% sure, 50%discount, 5%nice",
+        "{see below, please} {b, and c: d} {note: that}",
+        "a < b > c",
+        "x © y ™",
+        "R&D; 5 & 6",
+        "cannot open `a': it is not a `regular' file",
+        "`one'/`two' (`three')",
+        "[X] [XIX] X5X",
+    ],
+)
+def test_text_is_text(text):
+    assert _kinds(text, PLACEHOLDERS) == [(TokenKind.TEXT, text)]
+
+
+def test_gnu_quotes_of_placeholders_are_text():
+    text = "`%s' is not in `%s', nor in `%s'"
+    found = [raw for kind, raw in _kinds(text, PLACEHOLDERS) if kind is TokenKind.PROTECTED]
+    assert found == ["%s"] * 3
+
+
+def test_placeholders_of_ruby():
+    assert _kinds("up %<total>.2f", PLACEHOLDERS)[1] == (TokenKind.PROTECTED, "%<total>.2f")
+    assert _kinds("10%<b>x</b>")[1] == (TokenKind.OPEN, "<b>")
+
+
+def test_icu_messages():
+    assert has_icu_message("You have {n, plural, one {# file} other {# files}}.")
+    assert has_icu_message("{g,select,other{x}} {")
+    assert not has_icu_message("{n, number} {plural} {a, b: c}")
+
+
+@given(st.text(alphabet="<>/&;!-?'\"= abr{}%$#x1@.:`\n", max_size=40), st.sampled_from(KINDS))
+def test_nothing_is_lost(segment, kind):
+    assert "".join(token.raw for token in tokens_of(segment, kind)) == segment
