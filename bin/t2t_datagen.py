@@ -74,7 +74,7 @@ COMMAND = Command(
                 "DirectRunner (on this machine), FlinkRunner, SparkRunner, DataflowRunner or "
                 "another. --tmp_dir and the vocabulary are read on this machine. All workers need "
                 "access to --data_dir, which may be gs://, s3:// or hdfs://, and this package. "
-                "Needs: pip install 't2t_lite[beam]'.",
+                "Needs: pip install '.[beam]'.",
             ),
             Flag(
                 "beam_options",
@@ -209,9 +209,7 @@ def generate_by_beam(
         with quiet_import():
             from t2t_lite.data.generation import beam_pipeline
     except ModuleNotFoundError as error:
-        raise UserError(
-            f"--runner needs Apache Beam ({error}): pip install 't2t_lite[beam]'"
-        ) from None
+        raise UserError(f"--runner needs Apache Beam ({error}): pip install '.[beam]'") from None
     pipeline = beam_pipeline.pipeline_options(runner, beam_options)
     pathlib.Path(tmp_dir).mkdir(parents=True, exist_ok=True)
     for name in names:

@@ -70,7 +70,7 @@ COMMAND = Command(
                 "",
                 "Measure Table 1 or train Table 3, at full size or in a tiny form with the same "
                 "ratios for two cores, or train the systems of Table 2 in a tiny form (default: "
-                "measure nothing). Charts need: pip install 't2t_lite[plots]'.",
+                "measure nothing). Charts need: pip install '.[plots]'.",
                 choices=("tiny", "full"),
             ),
             Flag(

@@ -10,7 +10,7 @@ COMMAND = Command(
     "t2t-report",
     "writes one HTML page with the curves of one or more runs, their scores, costs and the\n"
     "settings in which they differ. The page needs no network and no scripts.\n"
-    "Needs: pip install 't2t_lite[plots]'.",
+    "Needs: pip install '.[plots]'.",
     [
         "t2t-report --output_dir=runs/base",
         "t2t-report --output_dir=runs/base,runs/big --output_file=base_and_big.html",

@@ -117,7 +117,7 @@ def corpus(language: str, edition: int = 1) -> dict[str, list[Pair]]:
     except ModuleNotFoundError as error:
         raise UserError(
             "the embedded data set is generated with Babel, which is not installed; "
-            "install it with pip install 't2t_lite[demo]'"
+            "install it with pip install '.[demo]'"
         ) from error
     pairs = list(itertools.islice(_pairs(language, edition), sum(SPLIT_SIZES.values())))
     # Frames with few fillings are exhausted early; shuffling spreads them over all splits.

@@ -33,7 +33,7 @@ def require(extra: str, feature: str, *modules: str) -> None:
         UserError: a package is missing; the message gives the command that installs it.
     """
     if not all(map(importlib.util.find_spec, modules or _PACKAGES[extra])):
-        raise UserError(f"{feature} needs more packages: pip install 't2t_lite[{extra}]'")
+        raise UserError(f"{feature} needs more packages: pip install '.[{extra}]'")
 
 
 def tensorflow_text(feature: str) -> types.ModuleType:

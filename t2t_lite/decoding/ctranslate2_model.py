@@ -92,7 +92,7 @@ def convert(
     try:
         from ctranslate2.specs import TransformerSpec, common_spec
     except ImportError:
-        raise UserError("ctranslate2 is not installed: pip install 't2t_lite[ct2]'") from None
+        raise UserError("ctranslate2 is not installed: pip install '.[ct2]'") from None
     hparams = require_convertible(model)
     assert isinstance(model, Transformer)
     spec = TransformerSpec.from_config(

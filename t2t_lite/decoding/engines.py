@@ -98,7 +98,7 @@ def open_ctranslate2(
         import ctranslate2
     except ImportError:
         raise UserError(
-            "--engine=ctranslate2: ctranslate2 is not installed: pip install 't2t_lite[ct2]'"
+            "--engine=ctranslate2: ctranslate2 is not installed: pip install '.[ct2]'"
         ) from None
     if len(trained) > 1:
         raise UsageError(
@@ -147,7 +147,7 @@ def faster_engine(engine: Engine) -> str:
         return ""
     if not _computes_on_cpu(engine.devices):
         return ""
-    remedy = "" if importlib.util.find_spec("ctranslate2") else ": pip install 't2t_lite[ct2]'"
+    remedy = "" if importlib.util.find_spec("ctranslate2") else ": pip install '.[ct2]'"
     return f"--engine=ctranslate2 decodes faster on most processors{remedy}"
 
 

@@ -33,4 +33,4 @@ def test_usage_errors_are_one_line(flags, message):
 def test_a_picture_says_what_to_install(monkeypatch, form):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     flags = "--text=x", "--output_dir=x", f"--output_format={form}"
-    assert "pip install 't2t_lite[plots]'" in refusal(t2t_insights.main, *flags, code=1)
+    assert "pip install '.[plots]'" in refusal(t2t_insights.main, *flags, code=1)

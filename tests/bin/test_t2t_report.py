@@ -125,7 +125,7 @@ def test_the_page_is_the_same_every_time(tmp_path):
 def test_a_missing_package_is_named_before_any_run_is_read(tmp_path, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     error = refusal(t2t_report.main, f"--output_dir={tmp_path}/no_run", code=1)
-    assert "t2t-report needs more packages: pip install 't2t_lite[plots]'" in error
+    assert "t2t-report needs more packages: pip install '.[plots]'" in error
 
 
 def test_names_that_are_not_utf8_are_escaped(tmp_path, monkeypatch):

@@ -436,7 +436,7 @@ def test_the_faster_engine_is_not_named_for_itself_or_an_ensemble(run):
 def test_the_faster_engine_comes_with_how_to_install_it(run, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     line = faster_engine(Decoder.from_run(run).engine)
-    assert line.endswith("pip install 't2t_lite[ct2]'")
+    assert line.endswith("pip install '.[ct2]'")
 
 
 @pytest.mark.integration

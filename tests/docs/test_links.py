@@ -36,11 +36,16 @@ def test_files_that_pages_name_exist(pages, name):
 
 
 def test_the_table_of_folders_has_every_folder(pages):
-    packages = {path.parent for path in ROOT.glob("t2t_lite/*/__init__.py")}
-    folders = {f"t2t_lite/{path.name}/" for path in packages if not path.is_symlink()}
-    folders |= {"problems/", "hparams/", "bin/", "tests/", "benchmarks/"}
-    table = pages["extending.md"].text.partition("\n## Where things are\n")[2]
-    assert set(re.findall(r"^\| `([\w/]+)` \|", table, re.M)) == folders
+    rooms = {f"{path.parent.name}/" for path in ROOT.glob("t2t_lite/*/__init__.py")}
+    table = pages["architecture.md"].text.partition("\n## Rooms\n")[2].partition("\n## ")[0]
+    assert set(re.findall(r"^\| `([\w/]+)` \|", table, re.M)) == rooms
+
+
+def test_what_the_map_names_exists(pages):
+    text = pages["architecture.md"].text
+    for path in re.findall(r"`((?!tests|benchmarks)[\w/]+(?:/|\.py))`", text):
+        places = [ROOT / "t2t_lite" / path, *(ROOT / "t2t_lite").glob(f"*/{path}")]
+        assert any(place.exists() for place in places), path
 
 
 def menu(entries: list) -> Iterator[str]:

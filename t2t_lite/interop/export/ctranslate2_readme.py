@@ -134,7 +134,7 @@ def readme(
         hparams_set=run.hparams_set,
         step=step,
         quantization=quantization,
-        packages="ctranslate2 sentencepiece" if tokens else "'t2t_lite[ct2]'",
+        packages="ctranslate2 sentencepiece" if tokens else "'.[ct2]'",
         example=_example(
             run,
             encoders,

@@ -26,7 +26,7 @@ class InsightsConfig(TrainedModelConfig):
     output_format: str = setting(
         HTML,
         "A page with every layer and head, or a picture of one layer (svg and png need: pip "
-        "install 't2t_lite[plots]').",
+        "install '.[plots]').",
         choices=(HTML, SVG, PNG),
     )
     attention: str | None = setting(

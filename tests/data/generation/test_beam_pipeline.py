@@ -342,7 +342,7 @@ def test_without_the_extra_the_error_names_it(tmp_path, monkeypatch, capsys):
     monkeypatch.delattr(t2t_lite.data.generation, "beam_pipeline", raising=False)
     what = ["--problem=text2text_tmpdir", f"--data_dir={tmp_path}", f"--tmp_dir={tmp_path}"]
     assert command(*what, "--runner=DirectRunner") == 1
-    assert "pip install 't2t_lite[beam]'" in capsys.readouterr().err
+    assert "pip install '.[beam]'" in capsys.readouterr().err
 
 
 def test_an_unknown_file_system_is_named(tmp_path):

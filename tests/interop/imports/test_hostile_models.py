@@ -445,7 +445,7 @@ def test_a_pickle_without_pytorch(hugging_face, monkeypatch):
     pickled(hugging_face).write_bytes(b"anything")
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda n: None if n == "torch" else find(n))
-    assert "needs more packages: pip install 't2t_lite[import]'" in refusal(hugging_face)
+    assert "needs more packages: pip install '.[import]'" in refusal(hugging_face)
 
 
 def test_a_pickle_and_an_old_pytorch(hugging_face, monkeypatch):
@@ -508,7 +508,7 @@ def test_a_pickle_that_claims_more_than_it_has(hugging_face):
 def test_yaml_without_pyyaml(marian, monkeypatch):
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda n: None if n == "yaml" else find(n))
-    assert "needs more packages: pip install 't2t_lite[import]'" in refusal(marian)
+    assert "needs more packages: pip install '.[import]'" in refusal(marian)
 
 
 def test_the_output_exists(marian):
