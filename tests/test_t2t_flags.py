@@ -6,8 +6,6 @@ import pathlib
 
 import pytest
 
-from support.commands import exit_code
-from support.usr_dirs import write_usr_dir
 from t2t_lite import t2t_flags
 from t2t_lite.bin import flags_page
 from t2t_lite.bin.command import Command
@@ -120,14 +118,6 @@ def test_two_names_of_one_flag_may_not_contradict_each_other():
     assert parse(["--problem=a", "--problems=a", "--job-dir=x"]).output_dir == "x"
     with pytest.raises(UsageError, match="--problem=a and --problems=b contradict each other"):
         parse(["--problem=a", "--problems=b"])
-
-
-def test_code_of_a_user_directory_sees_what_they_are_taken_as(upstream, tmp_path, capsys):
-    code = "from absl import flags\nprint('for', flags.FLAGS.problem, flags.FLAGS.output_dir)\n"
-    folder = write_usr_dir(tmp_path / "usr_reader", code)
-    given = [f"--t2t_usr_dir={folder}", "--problems=one", "--job-dir=x", "--registry_help"]
-    assert not exit_code(importlib.import_module("t2t_lite.bin.t2t_trainer").main, *given)
-    assert capsys.readouterr().out.startswith("for one x\n")
 
 
 @pytest.mark.integration

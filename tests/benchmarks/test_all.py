@@ -287,7 +287,7 @@ def test_throughput_and_latencies_of_two_servers():
 def test_waits_for_a_hostile_client():
     alone, beside = [turn(2.0, 3, 9)], [turn(2.0, 12, 40)]
     statuses = collections.Counter({200: 3, 413: 2, 500: 1})
-    found = serve.hostile_result("base", alone, beside, statuses, slice_=0.5).to_json()
+    found = serve.hostile_result("base", 1, 300.0, alone, beside, statuses, 0.5).to_json()
     figures = {figure["name"]: (figure["value"], figure["most"]) for figure in found["figures"]}
     assert figures["alone, latency p50"] == (but_for_rounding(0.2), None)
     assert figures["beside a hostile client, latency p100"] == (but_for_rounding(1.2), None)

@@ -262,8 +262,10 @@ def test_the_server_refuses_the_requests_concerned_alone(caplog):
 def evaluator_of(decoder, metrics):
     """An evaluator without a model and data, whose loss is NaN."""
     evaluator = object.__new__(Evaluator)
-    evaluator.parts = [Part("", None, metrics)]
+    problem = types.SimpleNamespace(existing_filepaths=lambda *_: ["shard"])
+    evaluator.parts = [Part("", problem, metrics)]
     evaluator._data = {"": (["shard"], [])}
+    evaluator.data_dir = ""
     evaluator.split = "eval"
     evaluator.stop = types.SimpleNamespace(at_once=contextlib.nullcontext)
     evaluator.teacher_forced = lambda batches: {"loss": math.nan}

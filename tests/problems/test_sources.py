@@ -5,6 +5,7 @@ import pytest
 from t2t_lite import registry
 from t2t_lite.data.corpora import corpora
 from t2t_lite.data.problem import DatasetSplit
+from t2t_lite.problems import multi30k
 
 _PARSING = {"sample/wsj_0001.mrg": "train", "sample/wsj_0139.mrg": "train"}
 _PARSING |= {"sample/wsj_0141.mrg": "eval", "wsj_0159.mrg": "test", "wsj_0250.mrg": None}
@@ -60,7 +61,8 @@ def test_fetching_gives_all_sources(tmp_path, name, monkeypatch):
         path.parent.mkdir(exist_ok=True)
         path.touch()
 
-    monkeypatch.setattr(corpora, "download", download)
+    for module in (corpora, multi30k):
+        monkeypatch.setattr(module, "download", download)
     problem = registry.problem(name)
     fetched = problem.fetch_sources(str(tmp_path), DatasetSplit.TRAIN)
     assert len(fetched) >= 2

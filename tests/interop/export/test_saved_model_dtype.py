@@ -62,7 +62,7 @@ def test_checkpoints_are_scored_in_the_dtype(run, decoder, monkeypatch):
     evaluated, decoded = [], []
 
     class TeacherForced:
-        def __init__(self, strategy, model):
+        def __init__(self, strategy, model, run):
             evaluated.append(model)
 
         def __call__(self, batches):
