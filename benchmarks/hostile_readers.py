@@ -27,7 +27,7 @@ from t2t_lite.data.generation import fingerprint, inspection
 from t2t_lite.data.problem import Output
 from t2t_lite.decoding.batch_journal import BatchJournal, BatchRecord, OutputLine
 from t2t_lite.decoding.hypotheses import Hypothesis
-from t2t_lite.decoding.long_lines import PieceJoiner
+from t2t_lite.decoding.long_lines import PieceJoiner, join_lines
 from t2t_lite.errors import UserError
 from t2t_lite.interop.export.query_client import Client
 from t2t_lite.interop.imports import t2t_settings
@@ -352,9 +352,9 @@ def write_part(folder: pathlib.Path) -> None:
 def read_part(folder: pathlib.Path) -> None:
     """Resumes from there."""
     with BatchJournal(folder / "out", ORIGIN).opened() as journal:
-        PieceJoiner([[2], [1]], journal.resume_point.known).add(
-            9, {1: [Hypothesis(Output("b"), [7], -0.1, None)]}
-        )
+        known = journal.resume_point.known
+        joiner = PieceJoiner([[2], [1]], known, lambda _, lines: join_lines(lines))
+        joiner.add(9, {1: [Hypothesis(Output("b"), [7], -0.1, None)]})
         journal.finish()
 
 

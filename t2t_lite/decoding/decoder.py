@@ -23,7 +23,7 @@ from t2t_lite.decoding.hypotheses import (
     Hypothesis,
     Source,
 )
-from t2t_lite.decoding.long_lines import Cutter, PieceJoiner
+from t2t_lite.decoding.long_lines import Cutter, PieceJoiner, join_lines
 from t2t_lite.decoding.request import NOTHING
 from t2t_lite.decoding.trained_model import TrainedModel
 from t2t_lite.errors import UsageError
@@ -139,9 +139,9 @@ class Decoder:
         A source of several lines is decoded line by line, and a line with too many ids is split
         (see `long_lines.split`), if the problem permits it; else it is cut, with a warning. The
         outputs of its pieces are joined, best with best, and their scores added; a prefix applies
-        to the first piece. The stages of a source then change its outputs. Where users see other
-        words than the model writes, these are the shown ones alone: the best, or with return_beams
-        all.
+        to the first piece. The stages of a source then change its outputs; those of HTML change the
+        outputs of each block, before they are joined. Where users see other words than the model
+        writes, these are the shown ones alone: the best, or with return_beams all.
 
         Args:
             sources: those without ids get no output, except in a language model.
@@ -224,22 +224,25 @@ class Decoder:
         """Yields the results of one step; arguments as in `decode_batches`."""
         texts = [self.cutter.pieces(source, name) for source in sources]
         pieces = [piece for lines in texts for line in lines for piece in line]
-        joiner = PieceJoiner([[len(line) for line in lines] for lines in texts], known)
+        sizes = [[len(line) for line in lines] for lines in texts]
+        joiner = PieceJoiner(sizes, known, lambda i, lines: self._joined(sources[i], lines))
         lengths = [self.text.size(piece) for piece in pieces]
-        for batch in self._run_batches(self._search, pieces, lengths, joiner, name):
-            yield self._finished(batch, sources)
+        return self._run_batches(self._search, pieces, lengths, joiner, name)
 
-    def _finished(self, batch: BatchResult, sources: Sequence[Source]) -> BatchResult:
-        """Returns a batch with the hypotheses of whole sources as users see them."""
-        done = {}
-        for index, hypotheses in batch.sources.items():
-            source = sources[index]
-            if source.is_rewritten and not self.hparams.return_beams:
-                hypotheses = hypotheses[:1]
-            after = self.text.stages_of(source).after(source, hypotheses)
-            keeps = self._with_details or not source.is_rewritten
-            done[index] = after if keeps else [h._replace(details=None) for h in after]
-        return batch._replace(sources=done)
+    def _joined(self, source: Source, lines: Sequence[list[Hypothesis]]) -> list[Hypothesis]:
+        """Returns the hypotheses of a whole source, of those of its lines or blocks."""
+        if source.blocks is None:
+            return self._finished(source, lines[0] if len(lines) == 1 else join_lines(lines))
+        found = [*map(self._finished, source.parts, lines)]
+        return join_lines(found, source.blocks.joined)
+
+    def _finished(self, source: Source, hypotheses: list[Hypothesis]) -> list[Hypothesis]:
+        """Returns the hypotheses of a whole source, or of a block, as users see them."""
+        if source.is_rewritten and not self.hparams.return_beams:
+            hypotheses = hypotheses[:1]
+        after = self.text.stages_of(source).after(source, hypotheses)
+        keeps = self._with_details or not source.is_rewritten
+        return after if keeps else [h._replace(details=None) for h in after]
 
     def score_batches(
         self,
@@ -259,9 +262,10 @@ class Decoder:
             for source, target in zip(sources, targets, strict=True)
         ]
         lengths = [max(n, len(p.ids)) if (n := self.text.size(p.source)) else 0 for p in pairs]
-        joiner = PieceJoiner([[1]] * len(pairs), known)
-        scored = self._run_batches(self._score, pairs, lengths, joiner, name)
-        return (self._finished(batch, sources) for batch in scored)
+        joiner = PieceJoiner(
+            [[1]] * len(pairs), known, lambda i, lines: self._finished(sources[i], lines[0])
+        )
+        return self._run_batches(self._score, pairs, lengths, joiner, name)
 
     def _run_batches(
         self,

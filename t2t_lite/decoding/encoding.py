@@ -1,6 +1,7 @@
 """Encodes what is asked of texts with them: sources, with the stages that change them."""
 
 import functools
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,6 +14,8 @@ from t2t_lite.decoding.request import NOTHING, TextOptions
 from t2t_lite.decoding.stages.registered import Stages
 from t2t_lite.decoding.text_codec import TextCodec, encoded_text
 from t2t_lite.text.languages import speaking
+from t2t_lite.text.markup.blocks import Blocks
+from t2t_lite.text.markup.kinds import HTML
 from t2t_lite.text.text_encoder import EOS_ID
 
 _KEPT = 256  # options whose stages are kept: as many as a server's queue has requests
@@ -85,9 +88,22 @@ class StagedCodec(TextCodec):
         return Stages(first, self, then=self.stages(second))
 
     def _encoded(self, line: str, options: TextOptions, name: str, number: int) -> Source:
+        """Returns a line as a source; HTML of several blocks with a source for each."""
         place = f"{name} {number}"
-        source = self.stages(options).before(Source(line, (), number, options=options), place)
-        return source._replace(ids=self.source_ids(source, source.text, place))
+
+        def before(text: str) -> Source:
+            return self.stages(options).before(Source(text, (), number, options=options), place)
+
+        def encoded(source: Source) -> Source:
+            return source._replace(ids=self.source_ids(source, source.text, place))
+
+        if options.markup != HTML or (blocks := Blocks(line.strip())).is_line:
+            return encoded(before(line))
+        if not blocks.segments:  # the model reads nothing of it
+            return before(line)._replace(text="", given="")
+        parts = [encoded(before(segment)) for segment in blocks.segments]
+        ids = [*itertools.chain.from_iterable(part.ids for part in parts)]
+        return Source(line.strip(), ids, number, options=options, blocks=blocks, parts=parts)
 
     def source_ids(self, source: Source, text: str, place: str) -> Sequence[int]:
         """Returns the ids of a text of a source, such as a piece; none in a language model.

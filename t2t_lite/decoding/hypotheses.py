@@ -11,6 +11,7 @@ from t2t_lite.decoding.request import NOTHING, TextOptions
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.terms.term_list import TermList
 from t2t_lite.text.languages import ANY, Languages
+from t2t_lite.text.markup.blocks import Blocks
 
 # 2^32 over the golden ratio: its multiples are far apart, so that no piece meets another line.
 _STRIDE = 0x9E3779B1
@@ -35,6 +36,8 @@ class Source(NamedTuple):
     is_rewritten: bool = False  # whether users see other words than the model reads and writes
     options: TextOptions = NOTHING  # what is asked of it
     notes: Mapping[type, Any] = _NOTHING  # what stages know of it, by their class
+    blocks: Blocks | None = None  # the text, if it is HTML that is decoded block by block
+    parts: Sequence["Source"] = ()  # these blocks, each with its own stages; `ids` are theirs
 
     @property
     def shown(self) -> str:

@@ -6,6 +6,7 @@ import logging
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import regex
@@ -19,7 +20,6 @@ from t2t_lite.decoding.hypotheses import (
     Hypothesis,
     Source,
 )
-from t2t_lite.text.markup.blocks import Blocks
 from t2t_lite.text.source_form import ZERO_WIDTH_SPACE, has_text
 from t2t_lite.text.text_encoder import EOS_ID
 
@@ -93,11 +93,18 @@ class Cutter:
         r"""Returns the pieces to decode of each line, split at "\n" and where a line is too long.
 
         Neither happens unless the problem's sources may be split. What is still too long is cut.
+        In HTML, the blocks are the lines.
 
         Args:
             source: the source.
             name: what messages call it, before its number.
         """
+        if source.parts:
+            parts = [
+                part._replace(prefix=() if line else source.prefix, piece=line * _LINE_STRIDE)
+                for line, part in enumerate(source.parts)
+            ]
+            return [self._split(part, name) for part in parts]
         lines = self._spaced(source).split("\n") if self._has_lines else [source.text]
         if len(lines) == 1:
             return [self._split(source, name)]
@@ -220,15 +227,20 @@ class PieceJoiner:
         sizes: the number of pieces of each line of each source; pieces are numbered from 0 over all
             sources.
         known: the pieces of incomplete sources from earlier batches, by batch number.
+        finish: given the index of a source and the hypotheses of its lines, returns its own.
 
     Attributes:
         known: the same.
     """
 
     def __init__(
-        self, sizes: Sequence[Sequence[int]], known: Mapping[int, HypothesesByIndex]
+        self,
+        sizes: Sequence[Sequence[int]],
+        known: Mapping[int, HypothesesByIndex],
+        finish: Callable[[int, Sequence[list[Hypothesis]]], list[Hypothesis]],
     ) -> None:
         self.known = known
+        self._finish = finish
         self._sizes = sizes
         self._pieces = [*map(sum, sizes)]  # of each source
         self._source_of = [index for index, count in enumerate(self._pieces) for _ in range(count)]
@@ -247,7 +259,7 @@ class PieceJoiner:
             if len(pieces) == self._pieces[source]:
                 ordered = iter([pieces[i] for i in sorted(pieces)])
                 lines = [list(itertools.islice(ordered, size)) for size in self._sizes[source]]
-                done[source] = _join_lines([_join_pieces(line) for line in lines])
+                done[source] = self._finish(source, [_join_pieces(line) for line in lines])
                 del self._waiting[source]
         waiting = {i: found[i] for i in found if self._source_of[i] not in done}
         return BatchResult(number, done, waiting)
@@ -281,25 +293,19 @@ def _join_attention(pieces: Sequence[np.ndarray | None]) -> np.ndarray | None:
     return joined
 
 
-def _join_lines(lines: Sequence[Sequence[Hypothesis]]) -> list[Hypothesis]:
-    """Joins the hypotheses of a text's lines by rank; a line without any is an empty line."""
-    if len(lines) == 1 or not any(lines):
-        return list(lines[0])
-    ranks = zip(*(line or itertools.repeat(_EMPTY) for line in lines), strict=False)
-    return [_join_rank(rank, "\n".join) for rank in ranks]
-
-
-def join_blocks(blocks: Blocks, found: Sequence[Sequence[Hypothesis]]) -> list[Hypothesis]:
-    """Joins the hypotheses of a text's blocks by rank, as those of its lines are joined.
+def join_lines(
+    lines: Sequence[Sequence[Hypothesis]], join: Callable[[Iterable[str]], str] = "\n".join
+) -> list[Hypothesis]:
+    """Joins the hypotheses of a text's lines by rank.
 
     Args:
-        blocks: the text.
-        found: the hypotheses of each of its segments, with their markup.
+        lines: those of each line, or of each block of HTML; without any, its output is empty.
+        join: joins the outputs.
     """
-    if not any(found):
+    if not any(lines):
         return []
-    ranks = zip(*(some or itertools.repeat(_EMPTY) for some in found), strict=False)
-    return [_join_rank(rank, blocks.joined) for rank in ranks]
+    ranks = zip(*(line or itertools.repeat(_EMPTY) for line in lines), strict=False)
+    return [_join_rank(rank, join) for rank in ranks]
 
 
 def _join_pieces(pieces: Sequence[Sequence[Hypothesis]]) -> list[Hypothesis]:
@@ -317,4 +323,14 @@ def _join_rank(rank: Sequence[Hypothesis], join: Callable[[Iterable[str]], str])
         list(itertools.chain.from_iterable(piece.ids for piece in rank)),
         sum(piece.score for piece in rank),
         join_details(details) if details else None,
+        _join_fields([piece.fields for piece in rank]),
     )
+
+
+def _join_fields(told: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Joins what stages tell of the blocks of a text, as one list for each name."""
+    joined: dict[str, list[Any]] = defaultdict(list)
+    for fields in told:
+        for name, value in fields.items():
+            joined[name] += value if isinstance(value, list) else [value]
+    return dict(joined)

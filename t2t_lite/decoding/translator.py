@@ -117,9 +117,10 @@ class Translator:
         """Translates one text or several.
 
         Args:
-            texts: a text, or a list of texts. A text of several lines is translated line by line;
-                where an output is for a whole text (labels, trees, summaries, what follows a
-                prompt), a line break is white space.
+            texts: a text, or a list of texts. A text of several lines is translated line by line,
+                and HTML (`markup="html"`) block by block. In HTML, and where an output is for a
+                whole text (labels, trees, summaries, what follows a prompt), a line break is white
+                space.
             n_best: how many outputs to return for each text, at most `beam_size`, as
                 `Translation` objects; None: the text of the best one. An output that the search
                 finds several times, made of different pieces, counts once, so that there may be

@@ -141,9 +141,10 @@ class RequestTranslator:
             sources = []
             for number, text in enumerate(request.texts, 1):
                 text = with_plain_breaks(text)
-                sources += self._plain.text.encode([text], request.options, "text", number)
-                # Before others are encoded.
-                limits.add(sources[-1], stages.then or stages, self._subwords(sources[-1:]))
+                (source,) = self._plain.text.encode([text], request.options, "text", number)
+                for part in source.parts or [source]:  # before others are encoded
+                    limits.add(part, stages.then or stages, self._subwords([part]))
+                sources.append(source)
         except RefusedError as error:
             raise OptionRefusal(error.option, str(error)) from error
         except UserError as error:

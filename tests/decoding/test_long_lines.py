@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from support.growth import assert_grows_gently
 from t2t_lite.data.problem import Output
 from t2t_lite.decoding.hypotheses import Hypothesis
-from t2t_lite.decoding.long_lines import PieceJoiner, join, split
+from t2t_lite.decoding.long_lines import PieceJoiner, join, join_lines, split
 
 
 def words(limit):
@@ -155,11 +155,19 @@ def test_outputs_are_joined_as_their_language_writes(outputs, joined):
 
 
 def test_the_pieces_of_many_lines_are_joined_in_time_that_grows_as_they_do():
-    def join_lines(count):
-        joiner = PieceJoiner([[1] * count], {})
+    def join_many(count):
+        joiner = PieceJoiner([[1] * count], {}, lambda _, lines: join_lines(lines))
         hypotheses = [Hypothesis(Output("a"), [5, 1], -1.0)]
         results = [joiner.add(n, {n: hypotheses}) for n in range(count)]
         (joined,) = results[-1].sources[0]
         assert joined.output.text == "\n".join("a" * count)
 
-    assert_grows_gently(lambda size: size, join_lines, 1000)
+    assert_grows_gently(lambda size: size, join_many, 1000)
+
+
+def test_what_is_told_of_blocks_is_one_list():
+    told = [{"terms": [1, 2]}, {}, {"terms": [3], "name": "x"}]
+    blocks = [[Hypothesis(Output("a"), [5], -1.0, fields=fields)] for fields in told]
+    (joined,) = join_lines(blocks)
+    assert (joined.output.text, joined.score) == ("a\na\na", -3.0)
+    assert joined.fields == {"terms": [1, 2, 3], "name": ["x"]}

@@ -23,6 +23,7 @@ _LINES = [
     "<br>",
     "{name} has %d files<br/>",
     "<b>x " + "and a long line, " * 5 + "<i>which is split</i>.</b> 😀",
+    "<p>A cat.</p>\n<ul><li>Two <i>dogs</i><li>%d</ul>",
 ]
 _PIECES = re.compile(r"<[^<>]*>|\{name\}|%d|😀")
 

@@ -6,6 +6,7 @@ long and empty lines, refusals. What a stage means is in a file of its own.
 
 import dataclasses
 import functools
+import itertools
 import json
 import pathlib
 import re
@@ -37,6 +38,7 @@ LINES = [
     "the file and the file",
     "a very long line with the file in it , which is cut <i>in pieces</i> at the Ordner",
     "two lines",
+    "<p>open the file now</p> <ul><li>a <b>red</b> file in it<li>Ordner</ul><p></p>",
 ]
 # With tags, without them, and with suggestions.
 WORDS = {*" ".join(LINES).split(), *re.findall(r"\w+", " ".join(LINES))}
@@ -176,7 +178,7 @@ def test_what_is_shown_of_the_source_is_what_the_model_read_of_it(options, setti
         (source,) = decoder.text.encode([line], TextOptions(**options))
         for one in found:
             words = [word for word in one.source_tokens if word != "<EOS>" and word[0] != "_"]
-            read = one.pivot or source.text
+            read = one.pivot or " ".join(part.text for part in source.parts or [source])
             assert [word.rstrip("\x02") for word in words] == read.split()
             assert one.attention.shape == (len(one.tokens), len(one.source_tokens))
 
@@ -185,22 +187,28 @@ def test_what_is_shown_of_the_source_is_what_the_model_read_of_it(options, setti
 def test_a_killed_run_resumes_with_the_same_outputs(
     options, settings, opened, tmp_path, monkeypatch
 ):
+    append = jobs.BatchJournal.append
+
+    def killed_after(count):
+        records = itertools.count(1)
+
+        def killed(self, record):
+            append(self, record)
+            if next(records) == count:
+                raise KeyboardInterrupt
+
+        return killed
+
     wanted = decoded(tmp_path, options, settings, "whole")
-    append, done = jobs.BatchJournal.append, []
-
-    def killed(self, record):
-        append(self, record)
-        done.append(record)
-        if len(done) == 3:
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(jobs.BatchJournal, "append", killed)
-        with pytest.raises(KeyboardInterrupt):
-            decoded(tmp_path, options, settings)
-    journal = (tmp_path / "out.part").read_bytes()
-    assert decoded(tmp_path, options, settings) == wanted
-    assert len(opened[-1].reads) < len(opened[0].reads)
+    for count in (3, 5):
+        with monkeypatch.context() as patch:
+            patch.setattr(jobs.BatchJournal, "append", killed_after(count))
+            with pytest.raises(KeyboardInterrupt):
+                decoded(tmp_path, options, settings)
+        journal = (tmp_path / "out.part").read_bytes()
+        assert decoded(tmp_path, options, settings) == wanted
+        both = [*opened[-2].reads, *opened[-1].reads]
+        assert sorted(both) == sorted(opened[0].reads), "nothing is decoded again"
     (tmp_path / "out.part").write_bytes(journal)  # none of it is for one who does not ask
     assert decoded(tmp_path, {}, settings) == decoded(tmp_path, {}, settings, "plain")
 

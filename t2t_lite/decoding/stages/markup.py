@@ -11,6 +11,7 @@ from t2t_lite.decoding.hypotheses import Details, Hypothesis, Source
 from t2t_lite.decoding.stages.stage import Cost, Stage
 from t2t_lite.text.alignment.units import units_of
 from t2t_lite.text.marks import PLACEHOLDERS
+from t2t_lite.text.markup.kinds import HTML
 from t2t_lite.text.markup.placement import place
 from t2t_lite.text.markup.segment import Segment, parse
 
@@ -30,7 +31,9 @@ class Markup(Stage):
     @classmethod
     def origin(cls, flags: Mapping[str, str], digest: Callable[[str], str]) -> dict[str, Any]:
         """Returns its kind, also where there is none: every journal has it."""
-        return {"markup": flags["markup"]}
+        kind = flags["markup"]
+        # A journal of "html" alone, from before texts were cut at blocks, has other pieces.
+        return {"markup": f"{kind} blocks" if kind == HTML else kind}
 
     def refused(self) -> str:
         """Returns why a model cannot place tags."""

@@ -39,9 +39,9 @@ class Cost(NamedTuple):
 class Stage:
     """One feature, for the texts of some options. A hook that a feature leaves out does nothing.
 
-    `before` and `after` see whole sources. A source of several lines, or a long one, is cut into
-    pieces; `read`, `unread` and `written` see a piece. The stages of a source run in the order of
-    `registered.STAGES`, `after` and `unread` in the opposite one.
+    `before` and `after` see whole sources: of HTML, each block. A source of several lines, or a
+    long one, is cut into pieces; `read`, `unread` and `written` see a piece. The stages of a source
+    run in the order of `registered.STAGES`, `after` and `unread` in the opposite one.
 
     Args:
         options: what is asked.

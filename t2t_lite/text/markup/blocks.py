@@ -62,15 +62,19 @@ class Blocks:
 
     Args:
         text: the text.
-        kind: HTML, or XML for XHTML.
+
+    Attributes:
+        is_line: whether the text has neither blocks nor line breaks.
     """
 
-    def __init__(self, text: str, kind: str = HTML) -> None:
-        pieces = cut(text, kind)
+    def __init__(self, text: str) -> None:
+        pieces = cut(text, HTML)
         tokens = [token for piece in pieces for token in piece.tokens]
         has_blocks = any(token.kind in _TAGS and token.name in BLOCKS for token in tokens)
-        if not has_blocks and sum(piece.is_text for piece in pieces) == 1:
+        count = sum(piece.is_text for piece in pieces)
+        if not has_blocks and count == 1:
             pieces = [Piece(tokens, is_text=True)]
+        self.is_line = not has_blocks and count <= 1 and "\n" not in text
         self._pieces = pieces
 
     @property

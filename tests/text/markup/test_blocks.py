@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from t2t_lite.data.problem import Output
 from t2t_lite.decoding.hypotheses import Hypothesis
-from t2t_lite.decoding.long_lines import join_blocks
+from t2t_lite.decoding.long_lines import join_lines
 from t2t_lite.text.markup.blocks import Blocks
 
 
@@ -39,6 +39,19 @@ def test_nothing_is_lost(pieces):
     assert not any("\n" in segment for segment in blocks.segments)
 
 
+_INLINE = ["<b>", "</b>", "<code>", "</code>", "<svg>", "</svg>", "<br>", "a", "{x}", "&amp;"]
+_BLOCKS = ["<p>", "</p>", "<title>", "</title>", "<li>", "<pre>", "</pre>", "<td>"]
+_TOLD = ["<i translate=no>", "<i translate=yes>", "</i>", " ", "\n"]
+
+
+@given(st.lists(st.sampled_from([*_INLINE, *_BLOCKS, *_TOLD])))
+def test_a_block_is_not_cut_again(pieces):
+    """Documents are cut by themselves, and their segments are lines of HTML."""
+    for segment in Blocks("".join(pieces)).segments:
+        again = Blocks(segment)
+        assert again.is_line or again.segments == [segment]
+
+
 def _hypotheses(*texts):
     return [Hypothesis(Output(text), [number], -number) for number, text in enumerate(texts, 1)]
 
@@ -46,10 +59,10 @@ def _hypotheses(*texts):
 def test_hypotheses_are_joined_by_rank():
     blocks = Blocks("<p>One</p>\n<p><b>Two</b></p><p>Three</p>")
     found = [_hypotheses("Eins", "Ein"), _hypotheses("<b>Zwei</b>", "<b>Zwo</b>", "<b>2</b>"), []]
-    joined = join_blocks(blocks, found)
+    joined = join_lines(found, blocks.joined)
     assert [one.output.text for one in joined] == [
         "<p>Eins</p>\n<p><b>Zwei</b></p><p></p>",
         "<p>Ein</p>\n<p><b>Zwo</b></p><p></p>",
     ]
     assert [one.score for one in joined] == [-2, -4]
-    assert join_blocks(blocks, [[], [], []]) == []
+    assert join_lines([[], [], []], blocks.joined) == []
