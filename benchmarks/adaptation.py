@@ -2,7 +2,7 @@ r"""Adapts an imported translator to technical text: what it learns, and what it
 
     pip install -e '.[import]'
     python benchmarks/adaptation.py --manythings=deu.txt.gz --split=general
-    (train a Marian model on general/train.en and train.de: docs/results.md)
+    (train a Marian model on general/train.en and train.de: docs/results-practice.md)
     python benchmarks/adaptation.py --manythings=deu.txt.gz --libreoffice=FOLDER \
         --model_dir=MARIAN --output_dir=adapted
 

@@ -47,7 +47,7 @@ REFUSED = {
 _BATCH_SUBWORDS = 1024
 
 # A beam search ends when this many times beam_size outputs have ended: of fewer, the best may not
-# be one; more take time, and hardly find others (docs/results.md).
+# be one; more take time, and hardly find others (docs/results-practice.md).
 PATIENCE = 1.5
 
 # Lengths between which CTranslate2's length penalty grows as much as ours.
