@@ -34,7 +34,7 @@ def folder(pages, tmp_path, monkeypatch):
     """An empty folder to be in, with `my_search`, the run `my_run` and `in.txt`."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my_search").mkdir()
-    code = pages["extending.md"].block(_HEADING, "python").code
+    code = pages["extending-decoding.md"].block(_HEADING, "python").code
     (tmp_path / "my_search" / "__init__.py").write_text(code, encoding="utf-8")
     noisy_run(tmp_path / "my_run", num_hidden_layers=1, hidden_size=16, filter_size=16)
     (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in _LINES), encoding="utf-8")
@@ -43,7 +43,7 @@ def folder(pages, tmp_path, monkeypatch):
 
 
 def test_search_parts(pages, folder):
-    for line in pages["extending.md"].block(_HEADING, "bash").code.splitlines():
+    for line in pages["extending-decoding.md"].block(_HEADING, "bash").code.splitlines():
         run_here(line.replace("--decode_hparams=", f"--decode_hparams={_SHORT},"))
     best = (folder / "best.txt").read_text(encoding="utf-8")
     drawn = (folder / "drawn.txt").read_text(encoding="utf-8")
