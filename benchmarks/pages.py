@@ -50,7 +50,8 @@ def _training(case: str, label: str, *others: tuple[str, str]) -> list[Row]:
     return rows + [Row(text, "train_throughput", case, other) for text, other in others]
 
 
-_COMPILED, _PRODUCTS = ("PyTorch compiled", COMPILED), ("its matrix products alone", PRODUCTS)
+_COMPILED = ("PyTorch compiled", COMPILED)
+_PRODUCTS = ("the matrix products of the step alone", PRODUCTS)
 TRAINING = [
     *_training("base", "base, float32", _COMPILED, _PRODUCTS),
     *_training("base_bfloat16", "base, bfloat16", _COMPILED, _PRODUCTS),
@@ -88,7 +89,7 @@ GNMT = [
     for case, label in (
         ("gnmt_256", "3+3 layers of 256"),
         ("gnmt_unfed", "the same without input feeding"),
-        ("gnmt_old", "the first with `attention_architecture=gnmt`"),
+        ("gnmt_old", "3+3 layers of 256, `attention_architecture=gnmt`"),
         ("gnmt_512", "4+4 layers of 512"),
     )
 ]
@@ -214,7 +215,8 @@ def by_machine(rows: Iterable[Row], columns: Sequence[Machine]) -> str:
     for row, ratios in found.items():
         cells = [one.text if (one := ratios[n]) else "" for n in shown]
         lines.append([row.label, *[spread(ratios)] * (len(shown) > 1), *cells])
-    head = ["ours : the other", *["range"] * (len(shown) > 1), *(columns[n].name for n in shown)]
+    names = [columns[n].name for n in shown]
+    head = ["t2t_lite : the other", *["range"] * (len(shown) > 1), *names]
     return table(head, lines)
 
 
@@ -243,7 +245,7 @@ def details(rows: Iterable[Row], columns: Sequence[Machine], fields: Mapping[str
             if ratio and all(None not in pair for pair in sides.values()):
                 pairs = (" : ".join(map(_number, pair)) for pair in sides.values())
                 lines.append([row.label, machine.name, *pairs, ratio.text])
-    return table(["ours : the other", "processor", *fields.values(), "ratio of speeds"], lines)
+    return table(["t2t_lite : the other", "processor", *fields.values(), "ratio of speeds"], lines)
 
 
 def amounts(

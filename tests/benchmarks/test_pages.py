@@ -69,7 +69,7 @@ def three() -> list[pages.Machine]:
 def test_a_column_for_each_machine_after_the_range():
     lines = pages.by_machine([ROW, ROW._replace(label="absent", case="absent")], three())
     assert lines.splitlines() == [
-        "| ours : the other | range | fast | slow |",
+        "| t2t_lite : the other | range | fast | slow |",
         "|---|---|---|---|",
         "| base | **0.50 to 2.00** | 2.00 (1.50 to 2.50) | 0.50 (0.40 to 0.60) |",
     ]
