@@ -102,7 +102,8 @@ def test_searches_as_t2t_on_tables(golden):
         else:
             model = shared
             model.set(kind, table)
-        search = search_of(model, case["beam_size"], Penalty(case["alpha"]), case["stop_early"])
+        stopping = T2TStopping(case["stop_early"])
+        search = search_of(model, case["beam_size"], Penalty(case["alpha"]), stopping)
         ids, scores = search(numbered(batch), [limit] * batch)
         expected = np.array(case["ids"])[:, :, 1:]  # without the start symbol
         expected_scores = np.array(case["scores"])

@@ -15,6 +15,7 @@ from t2t_lite.search.constraints import FixedLength, MinLength
 from t2t_lite.search.penalties import Penalty
 from t2t_lite.search.plain_keras import PlainKerasModel
 from t2t_lite.search.sampling import RandomSearch
+from t2t_lite.search.stopping import T2TStopping
 
 SIZE, START, END = 6, 2, 3
 TUTORIAL = {"start_id": START, "eos_id": END}
@@ -261,7 +262,7 @@ def test_the_search_finds_the_best_output(table, constraints, least, eagerly):
     model = FromTargets(lambda x: x @ table)
     penalty = Penalty()
     search = BeamSearch(
-        model, SIZE**3, penalty, False, constraints, SIZE**4, shifts=False, **TUTORIAL
+        model, SIZE**3, penalty, T2TStopping(False), constraints, SIZE**4, shifts=False, **TUTORIAL
     )
     ids, scores = search(SOURCES[:1], [4])
     score, expected = best(table, 4, least)

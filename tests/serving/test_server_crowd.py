@@ -171,12 +171,14 @@ def test_a_worker_that_does_not_end_does_not_hold_the_process():
         import logging, time
         from t2t_lite.serving.config import ServerConfig
         from t2t_lite.serving.prometheus import ServerMetrics
+        from t2t_lite.serving.served_model import ServedModel
         from t2t_lite.serving.server import serve
         from t2t_lite.serving.worker import Worker
 
         logging.basicConfig(level=logging.INFO)
         metrics, config = ServerMetrics(), ServerConfig(port=0, timeout=2.0)
-        serve(Worker(lambda: lambda *_: time.sleep(600), 9), metrics, config, {})
+        worker = Worker(lambda: lambda *_: time.sleep(600), 9)
+        serve(worker, metrics, config, ServedModel("test", 1))
     """
     with (
         command("-c", textwrap.dedent(code)) as (process, server),

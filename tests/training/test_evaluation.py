@@ -155,8 +155,10 @@ def test_numbers_of_the_targets_text_and_of_two_labels():
     two_devices = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
     both = {name: tf.concat([part[name] for part in parts], 0) for name in batch}
     on_both = TeacherForced(two_devices, given_logits, run_of(has_labels=True))
+    # The loss of a token has some eight roundings of float32, which batches of other shapes do in
+    # another order.
     for found in (evaluate(parts), on_both([both])):
-        assert found == pytest.approx(whole, rel=1e-12), "sums of float64 in another order"
+        assert found == pytest.approx(whole, rel=8 * 2**-24)
 
     bytes_ = ByteTextEncoder()
     text = np.array([[[*bytes_.encode("aß"), 1], [*bytes_.encode("b"), 1, 0, 0]]], np.int32)

@@ -167,9 +167,9 @@ def wet_step():
 def test_the_step_has_the_loss_of_its_two_passes(wet_step, eagerly):
     """In the metrics, the loss is the cross entropy alone; sentences have the whole loss."""
     step, batch = wet_step, ragged_batch(parts=1)
-    batch = step._shapes.pad(batch)
+    batch = step.shapes.pad(batch)
     part = {name: ids[0] for name, ids in batch.items()}
-    logits = step.model.output_projection(step._hidden(part, tf.constant(7, tf.int64)))
+    logits = step.model.output_projection(step.forward.of_part(part, tf.constant(7, tf.int64))[0])
     present = part["targets"].numpy() != 0
     first, second = (half.numpy()[present] for half in tf.split(logits, 2))
     assert np.abs(first - second).max() > 0.1, "the passes have different masks"
@@ -300,7 +300,7 @@ def test_losses_of_layers_see_both_passes():
     for alpha in (ALPHA, 0):
         overrides = f"{experts},rdrop_alpha={alpha}"
         step = make_step(strategy_over(1), overrides, base="transformer_moe_base")
-        _, statistics = step._hidden_and_statistics(part, tf.constant(0, tf.int64))
+        _, statistics = step.forward.of_part(part, tf.constant(0, tf.int64))
         tokens[alpha] = [round(float(tf.reduce_sum(each["importance"]))) for each in statistics]
     assert tokens[0] == [np.count_nonzero(part[side]) for side in ("inputs", "targets")]
     assert tokens[ALPHA] == [2 * count for count in tokens[0]]
