@@ -48,7 +48,7 @@ def test_one_missing_package_is_enough(monkeypatch):
         importlib.util, "find_spec", lambda name: None if name == "starlette" else find(name)
     )
     with pytest.raises(
-        UserError, match=r"^t2t-serve needs more .*: pip install 't2t_lite\[serve\]'"
+        UserError, match=r"^t2t-serve needs more .*: pip install '\.\[serve\]'"
     ):
         extras.require(extras.SERVE, "t2t-serve")
 
