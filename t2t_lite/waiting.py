@@ -23,11 +23,13 @@ def arriving(
     patience = math.inf if minutes < 0 else 60 * minutes
     since = time.monotonic()
     while True:
+        # Asked first: the last thing may come between the two.
+        is_last = has_ended()
         found = find()
         if found is not None:
             yield found
             since = time.monotonic()
-        elif time.monotonic() - since >= patience or has_ended():
+        elif is_last or time.monotonic() - since >= patience:
             return
         else:
             time.sleep(min(_POLL, patience))

@@ -1,9 +1,9 @@
 """Translating by way of a third language with one model: sources to the pivot, that to the targets.
 
-A source that `TextCodec.encode` was given a pivot for is encoded for the first step, and knows the
-stages of the second. `decode_batches` takes both steps: the best output of the first is the text of
-the second, as users see it. Prefixes, what is asked of outputs, and n-best lists are those of the
-second.
+A source that `StagedCodec.encode` was given a pivot for is encoded for the first step, and knows
+the stages of the second. `decode_batches` takes both steps: the best output of the first is the
+text of the second, as users see it. Prefixes, what is asked of outputs, and n-best lists are those
+of the second.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -51,13 +51,14 @@ class TextCodec:
         """Returns the ids of target texts, without EOS and language.
 
         Args:
-            lines: as in `encode`.
-            name: as in `encode`.
-            first: as in `encode`.
+            lines: one text each; surrounding white space is dropped.
+            name: what messages call a line, before its number.
+            first: the number of the first line.
             languages: where they differ from those of the encoders.
 
         Raises:
-            DataError: as in `encode`, or a target is too long to be scored.
+            DataError: a line has a token that is not in the vocabulary, or is too long to be
+                scored.
         """
         return [
             self.target_ids(line, f"{name} {number}", languages)

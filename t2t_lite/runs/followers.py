@@ -8,11 +8,13 @@ misses none.
 """
 
 import contextlib
+import functools
 import json
 import logging
 import math
 import os
 import pathlib
+import tempfile
 import threading
 import types
 from collections.abc import Callable, Iterator, Sequence
@@ -80,7 +82,8 @@ class Follower(contextlib.AbstractContextManager["Follower"]):
         traceback: types.TracebackType | None,
     ) -> None:
         self._ended.set()
-        if kind is None or (isinstance(error, UserError) and error.exit_code != os.EX_TEMPFAIL):
+        is_over = kind is None or kind is GeneratorExit
+        if is_over or (isinstance(error, UserError) and error.exit_code != os.EX_TEMPFAIL):
             self._path.unlink(missing_ok=True)  # else it may be started again
         self._stack.close()
 
@@ -94,9 +97,12 @@ class Follower(contextlib.AbstractContextManager["Follower"]):
             minutes: how long to wait for the next checkpoint; below 0: forever, as in T2T. The end
                 of training ends the wait.
         """
-        for key in arriving(lambda: self._next(is_done), minutes, self._is_trained):
+        has_ended = functools.partial(is_trained, self._folder)
+        for key in arriving(lambda: self._next(is_done), minutes, has_ended):
             yield key[0]
             self._met.add(key)
+        if has_ended():
+            log.info("the training of %s has ended", self._folder)
 
     def _next(self, is_done: Callable[[str], bool]) -> _Key | None:
         """Returns the first checkpoint that is not finished with, and says so to the trainer."""
@@ -112,14 +118,6 @@ class Follower(contextlib.AbstractContextManager["Follower"]):
         self._say_needed(paths, len(paths))
         return None
 
-    def _is_trained(self) -> bool:
-        """Whether the checkpoint of the last step is there."""
-        steps = (run_folder.read_flags(str(self._folder)) or {}).get("train_steps", math.inf)
-        newest = whole_checkpoints(self._folder)[-1:]
-        if is_trained := any(step_of(path) >= steps for path in newest):
-            log.info("the training of %s has ended at step %d", self._folder, steps)
-        return is_trained
-
     def _say_needed(self, paths: Sequence[str], place: int) -> None:
         """Says that the checkpoint at a place is the next, and that those before it are needed."""
         needed = paths[max(0, place - self._before) :]
@@ -134,6 +132,12 @@ class Follower(contextlib.AbstractContextManager["Follower"]):
         while not self._ended.wait(_BEAT):
             with contextlib.suppress(OSError):
                 os.utime(self._path)
+
+
+def is_trained(folder: pathlib.Path) -> bool:
+    """Whether the checkpoint of a run's last step is there."""
+    steps = (run_folder.read_flags(str(folder)) or {}).get("train_steps", math.inf)
+    return any(step_of(path) >= steps for path in whole_checkpoints(folder)[-1:])
 
 
 def checkpoints_of(
@@ -159,15 +163,21 @@ def checkpoints_of(
         yield from follower.checkpoints(is_done, minutes)
 
 
-def delete_old(folder: pathlib.Path, there: Sequence[str], keep: int) -> None:
+def delete_old(
+    folder: pathlib.Path, there: Sequence[str], keep: int, now: float | None = None
+) -> None:
     """Deletes a run's checkpoints beyond the newest `keep`, but those that followers need.
 
     Args:
         folder: the run folder.
-        there: the prefixes of its checkpoints, in step order; the last one has just been written.
+        there: the prefixes of its checkpoints, in step order.
         keep: the number of newest checkpoints to keep.
+        now: the time by the clock of the file system; None: the last checkpoint has just been
+            written.
     """
-    needed = _needed_from(folder, now=os.path.getmtime(there[-1] + CHECKPOINT_INDEX))
+    if now is None:
+        now = os.path.getmtime(there[-1] + CHECKPOINT_INDEX)
+    needed = _needed_from(folder, now)
     kept = [path for path in there if path in there[-keep:] or step_of(path) >= needed]
     list_checkpoints(folder, kept)
     for path in there:
@@ -176,7 +186,9 @@ def delete_old(folder: pathlib.Path, there: Sequence[str], keep: int) -> None:
 
 
 def delete_leftovers(folder: pathlib.Path, keep: int) -> None:
-    """Deletes what `delete_old` has kept for followers alone, unless a trainer is there to do so.
+    """Deletes what `delete_old` has kept for followers alone, once a trainer has ended.
+
+    Until then the trainer does so: it may be on another machine, which sees no lock of this one.
 
     Args:
         folder: the run folder.
@@ -184,8 +196,10 @@ def delete_leftovers(folder: pathlib.Path, keep: int) -> None:
     """
     with contextlib.suppress(UserError), run_folder.exclusive(str(folder)):
         there = whole_checkpoints(folder)
-        if len(there) > keep:
-            delete_old(folder, there, keep)
+        if len(there) > keep and is_trained(folder):
+            with tempfile.NamedTemporaryFile(dir=folder) as written:
+                now = os.path.getmtime(written.name)
+            delete_old(folder, there, keep, now)
 
 
 def _needed_from(folder: pathlib.Path, now: float) -> float:

@@ -34,13 +34,19 @@ class Standing(NamedTuple):
         """[B], whether the alive hypotheses may not become longer."""
         return self.length >= self.limits
 
-    def attainable(self, penalty: Penalty, shortest: tf.Tensor, longest: tf.Tensor) -> tf.Tensor:
-        """Returns the best score [B] that an alive hypothesis can reach between two lengths."""
-        return penalty.attainable(self.best_alive, shortest, longest)
+    def attainable(self, penalty: Penalty, length: tf.Tensor, limit: tf.Tensor) -> tf.Tensor:
+        """Returns the best score [B] that an alive hypothesis can reach.
+
+        Args:
+            penalty: scores it.
+            length: [B], which it exceeds where it ends.
+            limit: [B], its greatest length there.
+        """
+        return penalty.attainable(self.best_alive, length, limit)
 
 
 class Stopping(abc.ABC):
-    """A rule by which a search ends. That of this base class keeps the K that end first.
+    """A rule by which a search ends. In this base class, those count that end among the first K.
 
     Attributes:
         ends_at_limit: whether hypotheses that are alive at the limit count as if they had ended.

@@ -5,7 +5,6 @@ import functools
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -114,10 +113,11 @@ class _Endpoints:
         except OptionRefusal as refusal:
             if refusal.option != "markup":
                 raise
-            asked = asked.in_plain_text
+            asked = await asyncio.to_thread(asked.in_plain_text)
             answer = await self._submitted(asked.request)
-            headers = {_FORMAT_USED: "text"}
-        return Response(asked.answer(answer), headers=headers, media_type=_JSON)
+            headers = {_FORMAT_USED: "text"} if asked.is_html else {}
+        body = await asyncio.to_thread(asked.answer, answer)
+        return Response(body, headers=headers, media_type=_JSON)
 
     async def _submitted(self, wanted: TranslationRequest) -> bytes:
         return await asyncio.wrap_future(self._worker.submit(wanted))
@@ -189,7 +189,7 @@ def _reader(request: Request) -> Callable[[bytes, ServerConfig], dict[str, Any]]
     if media_type != _FORM and (media_type or not query):
         raise HTTPException(415, f"Content-Type must be {_JSON} or {_FORM}, not {quoted(given)}")
     origin = request.headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
+    if origin is not None and origin.partition("://")[2] != request.headers.get("host"):
         message = f"a page of {quoted(origin)} may not use this server"
         raise HTTPException(
             403, f"{message}: send {_JSON} from a program, or use the server's page"
@@ -199,7 +199,10 @@ def _reader(request: Request) -> Callable[[bytes, ServerConfig], dict[str, Any]]
 
 def _fields_of_form(query: str, body: bytes, limits: ServerConfig) -> dict[str, Any]:
     """Reads the fields of a form's address and of its body."""
-    encoded = body.decode("latin-1") if body else ""
+    try:
+        encoded = body.decode()
+    except UnicodeDecodeError as error:
+        raise HTTPException(400, f"the form is not UTF-8: {error}") from error
     return fields_of_form("&".join(filter(None, (query, encoded))), limits)
 
 

@@ -79,7 +79,7 @@ def fields_of_form(encoded: str, limits: ServerConfig) -> dict[str, Any]:
     """Reads application/x-www-form-urlencoded, as forms send it and as addresses hold it.
 
     Args:
-        encoded: the fields, in ASCII.
+        encoded: the fields; what is not percent-encoded stands for itself.
         limits: `max_texts` applies.
 
     Raises:

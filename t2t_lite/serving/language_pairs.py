@@ -52,7 +52,7 @@ class LanguagePairs(NamedTuple):
         Raises:
             HTTPException: 404: the languages are not known.
         """
-        self._require_known()
+        self.require_known()
         return [
             {
                 "code": code,
@@ -71,13 +71,14 @@ class LanguagePairs(NamedTuple):
             HTTPException: 400: the server does not translate from the one, or into the other;
                 404: the languages are not known.
         """
-        self._require_known()
+        self.require_known()
         return Languages(
             self.sources[_found(source, self.sources, "source")],
             self.targets[_found(target, self.targets, "target")],
         )
 
-    def _require_known(self) -> None:
+    def require_known(self) -> None:
+        """Raises HTTPException 404 if the languages of the model are not known."""
         if not (self.sources and self.targets):
             message = "start t2t-serve with --from_code and --to_code"
             raise HTTPException(404, f"the languages of the model are not known: {message}")

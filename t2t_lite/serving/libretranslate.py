@@ -41,9 +41,8 @@ class LibreRequest(NamedTuple):
     detected: Detected | None
     is_html: bool
 
-    @property
     def in_plain_text(self) -> "LibreRequest":
-        """The request for a model that cannot keep markup: with the words of the texts alone."""
+        """Returns the request for a model without markup: with the words of the texts alone."""
         texts = self.request.texts
         words = [words_of_html(text) for text in texts] if self.is_html else texts
         options = self.request.options.changed(markup="")
@@ -95,6 +94,7 @@ class LibreForm:
         """
         if both := sorted(_OWN_TEXTS & fields.keys()):
             raise HTTPException(422, f'expected either "q" or "{both[0]}"')
+        self.pairs.require_known()
         kind = _text(fields, "format", _TEXT)
         if kind not in (_TEXT, HTML):
             raise HTTPException(400, f"format={quoted(kind)}: expected {_TEXT} or {HTML}")
@@ -124,6 +124,7 @@ class LibreForm:
         Raises:
             HTTPException: as in `read`.
         """
+        self.pairs.require_known()
         return [found._asdict() for found in self.detector.ranked(_texts(fields, self.limits))]
 
     def settings(self, needs_key: bool) -> dict[str, Any]:
@@ -171,7 +172,9 @@ def _texts(fields: Mapping[str, Any], limits: ServerConfig) -> list[str]:
         raise HTTPException(400, 'expected "q", a text or a list of texts')
     given = fields["q"]
     texts = given if isinstance(given, list) else [given]
-    for number, text in enumerate(texts[: limits.max_texts], 1):
+    if len(texts) > limits.max_texts:
+        raise HTTPException(413, f"{len(texts)} texts: at most {limits.max_texts} are allowed")
+    for number, text in enumerate(texts, 1):
         name = f"text {number} of q" if isinstance(given, list) else "q"
         check_text(text, name, limits.max_text_length)
     return texts

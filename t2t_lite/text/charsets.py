@@ -154,6 +154,6 @@ def read_by_browsers(label: str) -> str:
     """Returns the charset in which browsers read what a page declares; the label, if unknown."""
     try:
         name = codecs.lookup(label).name
-    except LookupError:
+    except (LookupError, ValueError):  # a NUL in it, say
         return label
     return _READ_AS.get(name, name)

@@ -154,7 +154,7 @@ class Evaluator:
                 return _Evaluated(part, values, error=error)
             images = attention_images(self.model, paths, self.readers[part.label])
             _give_back_memory()
-            scores = self._scores(step, part, decodes)
+            scores = self.scores(step, part, decodes)
         for score in scores:
             values |= score.values
         samples = sample_table(decodes), images
@@ -170,7 +170,7 @@ class Evaluator:
         name = part.labelled(f"{self.split} example")
         return decode_examples(self.decoders[part.label], paths, name)
 
-    def _scores(self, step: int, part: Part, decodes: Decodes) -> list[Score]:
+    def scores(self, step: int, part: Part, decodes: Decodes) -> list[Score]:
         """Scores outputs by the part's metrics; NaN if a metric's program fails."""
         scores: list[Score] = []
         for name in output_metrics(part.metrics):

@@ -227,7 +227,7 @@ class _Following:
                 (f"{base}-{step}", outputs),
             ):
                 files.write_text(path, "".join(f"{line}\n" for line in lines))
-            for score in decodes.score(output_metrics(part.metrics)).values():
+            for score in self._evaluator.scores(step, part, decodes):
                 values |= score.values
                 log.info("step %d, %s-%d: %s", step, base, step, score.summary)
         self._writer.write("decode", step, {**combined(found), **name})

@@ -139,6 +139,7 @@ def test_errors_are_one_line(server, fields, status, message):
 @pytest.mark.parametrize(
     ("body", "status", "message"),
     [
+        (b"q=\xff&source=en&target=de", 400, "the form is not UTF-8: "),
         ("q=%ff&source=en&target=de", 400, "the form is not UTF-8: "),
         ("q=a&source=en&source=de", 422, "field 'source' is given twice"),
         ("&".join(["q=a"] * 1000), 413, "too many fields: at most 128 texts are allowed"),
@@ -154,11 +155,27 @@ def test_forms_are_limited_as_json_is(server, body, status, message):
     assert (answer.status, error[: len(message)]) == (status, message)
 
 
+def test_a_form_need_not_be_percent_encoded(server):
+    """Curl sends what it is given."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    body = "q=Grüße an 日本&source=en&target=de".encode()
+    connection.request("POST", "/translate", body, {"Content-Type": FORM})
+    assert json.loads(connection.getresponse().read()) == {"translatedText": "GRÜSSE AN 日本"}
+    connection.close()
+
+
 @pytest.mark.parametrize("way", WAYS[1:], ids=["form", "query"])
 def test_a_page_of_another_site_cannot_send_a_form(server, way):
     fields = {"q": "a", **PAIR}
     own = [f"http://127.0.0.1:{server.port}"]
-    foreign = ["null", "https://example.org", "http://127.0.0.1", "http://127.0.0.1:1", ""]
+    foreign = [
+        "http://[::1",
+        "null",
+        "https://example.org",
+        "http://127.0.0.1",
+        "http://127.0.0.1:1",
+        "",
+    ]
     for origin, status in [*((o, 200) for o in own), *((o, 403) for o in foreign)]:
         assert send(server, fields, **way, Origin=origin)[0] == status, origin
     for origin in (*own, *foreign):
@@ -184,6 +201,8 @@ def test_a_model_whose_languages_nobody_knows_serves_its_own_form_alone():
         assert status == 404
         assert "--from_code and --to_code" in answer["error"]
         assert server.ask("GET", "/languages").status == 404
+        assert send(server, {"q": "a", **PAIR, "source": "auto"})[0] == 404
+        assert send(server, {"q": "a"}, path="detect")[0] == 404
         assert server.ask("GET", "/frontend/settings").status == 200
         assert server.translate(text="a")[0] == 200
 
@@ -258,6 +277,11 @@ class TestKeys:
 
 class TestLanguageOfTexts:
     """Where a client does not know the language."""
+
+    def test_texts_to_detect_are_limited_as_others(self, server):
+        for texts in (["a"] * 129, ["a"] * 128 + [1]):
+            assert send(server, {"q": texts}, path="detect")[0] == 413
+            assert send(server, {"q": texts, "source": "auto", "target": "de"})[0] == 413
 
     def test_the_only_language_is_taken_without_py3langid(self, server, monkeypatch):
         monkeypatch.setattr(language_detector.importlib.util, "find_spec", lambda name: None)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from t2t_lite.decoding.documents.document import ICU_MESSAGES, Report
-from t2t_lite.text.charsets import Charset, read_by_browsers, spliced
+from t2t_lite.text.charsets import Charset, read_by_browsers
 from t2t_lite.text.markup.blocks import cut
 from t2t_lite.text.markup.kinds import HTML, XML
 from t2t_lite.text.markup.tokens import FROM_LINE, Token, TokenKind, has_icu_message, tokens_of
@@ -54,12 +54,13 @@ class HtmlPage:
 
     def translated(self, outputs: Sequence[str]) -> bytes:
         """Returns the page with the translations of its segments."""
-        places = self._charset.places(self._contents, self._text, self._places)
-        new = [
-            self._charset.encoded(output.translate(FROM_LINE), "xmlcharrefreplace")
-            for output in outputs
+        edits = [
+            (start, end, output.translate(FROM_LINE))
+            for start, end, output in zip(
+                self._places[::2], self._places[1::2], outputs, strict=True
+            )
         ]
-        return spliced(self._contents, zip(places[::2], places[1::2], new, strict=True))
+        return self._charset.edited(self._contents, self._text, edits, "xmlcharrefreplace")
 
 
 def _is_icu_message(token: Token) -> bool:

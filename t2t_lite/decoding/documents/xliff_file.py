@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from t2t_lite.decoding.documents.document import ICU_MESSAGES, Report
 from t2t_lite.errors import DataError, quoted
-from t2t_lite.text.charsets import Charset, spliced
+from t2t_lite.text.charsets import Charset
 from t2t_lite.text.markup.kinds import XML
 from t2t_lite.text.markup.tokens import has_icu_message
 from t2t_lite.text.markup.xliff_sentences import has_content, has_words, marks, translated
@@ -83,7 +83,8 @@ class XliffFile:
         self._namespace = root.namespace
         self._read()
         if self._edits and "srcLang" in root.attributes and "trgLang" not in root.attributes:
-            self._change_tag(root, {"trgLang": language or _UNDETERMINED})
+            tag = language.partition("+")[0].replace("_", "-")  # BCP 47, without a mixture's tag
+            self._change_tag(root, {"trgLang": tag or _UNDETERMINED})
         self._edits.sort(key=lambda edit: edit[0])
 
     @property
@@ -97,14 +98,15 @@ class XliffFile:
             id(sentence): sentence.written(output, self._charset.name)
             for sentence, output in zip(self._sentences(), outputs, strict=True)
         }
-        offsets = [place for start, end, _ in self._edits for place in (start, end)]
-        places = self._charset.places(self._contents, self._text, offsets)
-        new = [
-            "".join(part if isinstance(part, str) else written[id(part)] for part in parts)
-            for _, _, parts in self._edits
+        edits = [
+            (
+                start,
+                end,
+                "".join(part if isinstance(part, str) else written[id(part)] for part in parts),
+            )
+            for start, end, parts in self._edits
         ]
-        encoded = [self._charset.encoded(text, "xmlcharrefreplace") for text in new]
-        return spliced(self._contents, zip(places[::2], places[1::2], encoded, strict=True))
+        return self._charset.edited(self._contents, self._text, edits, "xmlcharrefreplace")
 
     def _sentences(self) -> Iterator[Sentence]:
         return (one for _, _, new in self._edits for one in new if isinstance(one, Sentence))

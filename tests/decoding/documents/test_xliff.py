@@ -270,9 +270,10 @@ def test_files_of_version_2():
     assert upper(V2.format(match)) == V2.format(match)
 
 
-def test_version_2_names_the_language_of_its_targets():
+@pytest.mark.parametrize("code", ["pt-BR", "pt_BR", "pt_BR+news"])
+def test_version_2_names_the_language_of_its_targets(code):
     text = V2.replace(' trgLang="de"', "").format("<segment><source>A</source></segment>")
-    document = XliffFile(text.encode(), language="pt-BR")
+    document = XliffFile(text.encode(), language=code)
     assert 'srcLang="en" xmlns="urn:oasis:names:tc:xliff:document:2.0" trgLang="pt-BR">' in (
         document.translated(["B"]).decode()
     )
