@@ -8,7 +8,7 @@ end at random, or never.
 
 import functools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pairing
@@ -19,13 +19,20 @@ from t2t_lite.decoding import ctranslate2_engine
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 THREADS = len(os.sched_getaffinity(0))
 
-# As for CTranslate2's own Python API. All outputs of a sentence end at the same step: with more
-# patience, the rest of the beam would go on to the limit.
-ctranslate2_engine.PATIENCE = 1
+
+def search_as_ctranslate2(engine: Mapping[str, str]) -> None:
+    """Lets the engine, if one is named, search no longer than CTranslate2's own Python API.
+
+    All outputs of a sentence end at the same step: with more patience, the rest of the beam would
+    go on to the limit.
+    """
+    if engine:
+        ctranslate2_engine.PATIENCE = 1
 
 
 def prepare_ours(hparams: str, work: Work, **engine: str) -> pairing.Step:
     """The decoder of t2t-decoder, with further decode hparams, and perhaps another engine."""
+    search_as_ctranslate2(engine)
     decoder = our_decoder(work, hparams, **engine)
     sources = decoder.text.encode(work.lines)
     found = decoder.decode(sources)

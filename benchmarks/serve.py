@@ -76,6 +76,7 @@ def serve_ours(hparams: str, work: Work, port: int, **engine: str) -> None:
     from t2t_lite.serving import server
     from t2t_lite.serving.config import ServerConfig
 
+    contenders.search_as_ctranslate2(engine)
     search = contenders.our_hparams(work, hparams)
     run_dir = str(work.run_dir)
     config = ServerConfig(

@@ -291,7 +291,7 @@ def test_a_diverged_evaluation_is_reported_and_training_continues(caplog, monkey
 def test_a_metric_whose_program_fails_is_nan_and_training_continues(caplog):
     decodes = dataset_decoding.Decodes(["a"], ["b"], [Output("b")])
     evaluator = evaluator_of(None, ["loss", "command:false", "exact_match"])
-    failed, exact = evaluator._scores(30, evaluator.parts[0], decodes)
+    failed, exact = evaluator.scores(30, evaluator.parts[0], decodes)
     assert math.isnan(failed.values["command:false"])
     assert exact.values == {"exact_match": 100.0}
     assert "step 30: no command:false: metric 'command:false'" in caplog.text

@@ -47,7 +47,7 @@ def test_the_signature_names_the_program():
 
 def test_the_extra_is_named_if_it_is_missing(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"^metric 'rouge_2' needs .*'t2t_lite\[rouge\]'$"):
+    with pytest.raises(UserError, match=r"^metric 'rouge_2' needs .*'\.\[rouge\]'$"):
         registry.metric("rouge_2").check()
 
 

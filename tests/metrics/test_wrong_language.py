@@ -23,7 +23,7 @@ def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == "py3langid" else find(name)
     )
-    with pytest.raises(UserError, match=r"needs more .*: pip install 't2t_lite\[languages\]'"):
+    with pytest.raises(UserError, match=r"needs more .*: pip install '\.\[languages\]'"):
         registry.metric("wrong_language:de").check()
 
 

@@ -235,7 +235,7 @@ def test_problems_yield_the_corpus(language, edition):
 
 def test_missing_babel_is_reported(monkeypatch):
     monkeypatch.setitem(sys.modules, "babel", None)
-    with pytest.raises(UserError, match=r"pip install 't2t_lite\[demo\]'"):
+    with pytest.raises(UserError, match=r"pip install '\.\[demo\]'"):
         locale.corpus.__wrapped__("de")
 
 

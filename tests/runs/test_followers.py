@@ -73,12 +73,32 @@ def test_none_goes_before_each_follower_has_finished_with_it(trainer):
 
 def test_leftovers_are_left_to_a_trainer_that_runs(trainer):
     with Follower(trainer.folder, "eval"):
-        trainer.save(10, 20, 30)
+        trainer.save(10, 20, 50)
         with run_folder.exclusive(str(trainer.folder)):
             delete_leftovers(trainer.folder, keep=2)
-    assert trainer.steps == [10, 20, 30]
+    assert trainer.steps == [10, 20, 50]
     delete_leftovers(trainer.folder, keep=2)
-    assert trainer.steps == [20, 30]
+    assert trainer.steps == [20, 50]
+
+
+def test_leftovers_stay_until_the_training_has_ended(trainer):
+    """The trainer may be on another machine, which sees no lock of this one."""
+    with Follower(trainer.folder, "eval"):
+        trainer.save(10, 20, 30)
+    delete_leftovers(trainer.folder, keep=2)
+    assert trainer.steps == [10, 20, 30]
+
+
+def test_a_follower_that_died_long_ago_keeps_no_leftovers(trainer):
+    follower = Follower(trainer.folder, "eval").__enter__()
+    trainer.save(10, 20, 50)
+    follower.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
+    (path,) = (trainer.folder / "followers").glob("*.json")
+    long_ago = time.time() - 601
+    for one in (path, *trainer.folder.glob("model.ckpt-*")):
+        os.utime(one, (long_ago, long_ago))
+    delete_leftovers(trainer.folder, keep=2)
+    assert trainer.steps == [20, 50]
 
 
 def test_a_killed_follower_is_waited_for_but_not_for_ever(trainer):
