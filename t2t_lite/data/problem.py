@@ -329,6 +329,11 @@ class Problem(abc.ABC):
         """Whether the targets of a source's pieces, joined in order, are a target of the source."""
         return True
 
+    @property
+    def translates_lines(self) -> bool:
+        """Whether targets say what their sources say, line by line."""
+        return self.has_inputs and self.can_split_sources
+
     def postprocess(self, source: str, target: str) -> Output:
         """Converts a target (reference or model output) to the form that is written and scored.
 

@@ -99,9 +99,9 @@ class StagedCodec(TextCodec):
 
         if options.markup != HTML or (blocks := Blocks(line.strip())).is_line:
             return encoded(before(line))
-        if not blocks.segments:  # the model reads nothing of it
-            return before(line)._replace(text="", given="")
         parts = [encoded(before(segment)) for segment in blocks.segments]
+        if not parts:  # the model reads nothing of it
+            return before(line)._replace(text="", given="")
         ids = [*itertools.chain.from_iterable(part.ids for part in parts)]
         return Source(line.strip(), ids, number, options=options, blocks=blocks, parts=parts)
 

@@ -20,7 +20,7 @@ _NOTHING: Mapping[Any, Any] = types.MappingProxyType({})
 
 
 class Source(NamedTuple):
-    """One sentence to decode."""
+    """A text to decode: a sentence, or several lines or blocks."""
 
     text: str
     ids: Sequence[int]  # EOS included; empty if there is nothing to decode, or in a language model

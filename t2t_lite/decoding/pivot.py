@@ -43,8 +43,8 @@ def steps(
         DataError: the model needs a language.
     """
     pivot = options.pivot
-    if not (problem.has_inputs and problem.can_split_sources):
-        raise UsageError(f"pivot={pivot}: {problem.name} translates no text; leave the pivot out")
+    if not problem.translates_lines:
+        raise UsageError(f"pivot={pivot}: {problem.name} does not translate text; leave it out")
     languages = Languages(options.source_language, options.target_language)
     known = choices(encoders)
     if "target" not in known:

@@ -49,7 +49,7 @@ class Asked(NamedTuple):
         checked: returns a value from Python or JSON, of a field with a name, as the field holds
             it; None: a text.
         read: reads the file that a flag names; None: the flag has the value itself.
-        most: how many characters a request over HTTP may give.
+        most: how many characters a request over HTTP may give; 0: no limit of its own.
         of_outputs: whether it says something of outputs alone: with a pivot, of the second step.
         example: a value, with which tests go through all front doors.
     """
@@ -195,16 +195,6 @@ def with_text_flags(config: C) -> C:
 def given_flags(config: Any) -> dict[str, str]:
     """Returns the texts of `with_text_flags`, by name."""
     return {name: getattr(config, name) for name in FIELDS}
-
-
-def defaults_of(config: Any, document: Any) -> dict[str, Any]:
-    """Returns the texts of `with_text_flags`; where one is "", a document's, if it has any.
-
-    Args:
-        config: the configuration.
-        document: may have attributes with the names of fields.
-    """
-    return {name: text or getattr(document, name, "") for name, text in given_flags(config).items()}
 
 
 def files_of(config: Any) -> list[str]:

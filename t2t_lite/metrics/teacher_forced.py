@@ -96,7 +96,7 @@ class PrefixAccuracy(TeacherForcedMetric):
 class BitsPerChar(TeacherForcedMetric):
     """Bits per character of the targets' text, which do not depend on the vocabulary.
 
-    EOS has a loss, but is no character.
+    EOS has a loss, but is not a character.
     """
 
     title = "bits per character"

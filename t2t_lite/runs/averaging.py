@@ -233,8 +233,6 @@ def average_arriving(
     for _ in followers.checkpoints_of(run.folder, name, is_done, minutes, before=count - 1):
         if len(_from_step(run, min_steps)) >= count:
             yield from average_all(run, output_dir, count, min_steps)
-    if minutes and (keep := run.flags.get("keep_checkpoint_max")):
-        followers.delete_leftovers(run.folder, keep)
 
 
 def _from_step(run: run_folder.RunFolder, step: int) -> list[str]:

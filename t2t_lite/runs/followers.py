@@ -161,6 +161,7 @@ def checkpoints_of(
         return
     with Follower(folder, name, before) as follower:
         yield from follower.checkpoints(is_done, minutes)
+    delete_leftovers(folder)
 
 
 def delete_old(
@@ -185,15 +186,12 @@ def delete_old(
             delete_checkpoint(path)
 
 
-def delete_leftovers(folder: pathlib.Path, keep: int) -> None:
+def delete_leftovers(folder: pathlib.Path) -> None:
     """Deletes what `delete_old` has kept for followers alone, once a trainer has ended.
 
     Until then the trainer does so: it may be on another machine, which sees no lock of this one.
-
-    Args:
-        folder: the run folder.
-        keep: the number of newest checkpoints to keep.
     """
+    keep = (run_folder.read_flags(str(folder)) or {}).get("keep_checkpoint_max", math.inf)
     with contextlib.suppress(UserError), run_folder.exclusive(str(folder)):
         there = whole_checkpoints(folder)
         if len(there) > keep and is_trained(folder):

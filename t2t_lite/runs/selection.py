@@ -243,9 +243,7 @@ def _prefix(folder: pathlib.Path, step: int) -> str | None:
 
 def _is_copy(best: str, own: str) -> bool:
     """Whether a best checkpoint exists, with the same values as the run's own."""
-    return is_whole(best) and (
-        files.digest(best + CHECKPOINT_INDEX) == files.digest(own + CHECKPOINT_INDEX)
-    )
+    return is_whole(best) and checkpoint_signature(best) == checkpoint_signature(own)
 
 
 def _link(own: str, best: str) -> None:

@@ -10,6 +10,7 @@ from typing import ClassVar, NamedTuple
 
 import tensorflow as tf
 
+from t2t_lite.search.decode_hparams import STOPPING_RULES
 from t2t_lite.search.parts import DEAD
 from t2t_lite.search.penalties import Penalty
 
@@ -137,13 +138,8 @@ class Shrinking(Stopping):
 
 
 # Each rule by its name in the decode hparam `stopping`.
-RULES: dict[str, type[Stopping]] = {
-    "t2t": T2TStopping,
-    "never": NeverEarly,
-    "false": Heuristic,
-    "true": WhenFull,
-    "marian": Shrinking,
-}
+_RULES = (T2TStopping, NeverEarly, Heuristic, WhenFull, Shrinking)
+RULES: dict[str, type[Stopping]] = dict(zip(STOPPING_RULES, _RULES, strict=True))
 
 
 def stopping_named(name: str, early: bool) -> Stopping:

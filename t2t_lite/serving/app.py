@@ -1,4 +1,4 @@
-"""The server's endpoints: translation, languages, health, metrics, and a page to try it."""
+"""The server's endpoints: translation, languages and their detection, health, metrics, a page."""
 
 import asyncio
 import functools
@@ -194,16 +194,7 @@ def _reader(request: Request) -> Callable[[bytes, ServerConfig], dict[str, Any]]
         raise HTTPException(
             403, f"{message}: send {_JSON} from a program, or use the server's page"
         )
-    return functools.partial(_fields_of_form, query)
-
-
-def _fields_of_form(query: str, body: bytes, limits: ServerConfig) -> dict[str, Any]:
-    """Reads the fields of a form's address and of its body."""
-    try:
-        encoded = body.decode()
-    except UnicodeDecodeError as error:
-        raise HTTPException(400, f"the form is not UTF-8: {error}") from error
-    return fields_of_form("&".join(filter(None, (query, encoded))), limits)
+    return functools.partial(fields_of_form, query)
 
 
 def _error(request: Request, error: Exception) -> Response:

@@ -28,7 +28,7 @@ def fields_of_json(body: bytes, limits: ServerConfig) -> dict[str, Any]:
     """Reads an object; refuses, before parsing, one with more parts than any request has.
 
     Raises:
-        HTTPException: 400: it is not JSON; 413: it has too many parts; 422: it is no object, a
+        HTTPException: 400: it is not JSON; 413: it has too many parts; 422: it is not an object, a
             field is given twice, or a number is too large.
     """
     try:
@@ -75,21 +75,25 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def fields_of_form(encoded: str, limits: ServerConfig) -> dict[str, Any]:
+def fields_of_form(query: str, body: bytes, limits: ServerConfig) -> dict[str, Any]:
     """Reads application/x-www-form-urlencoded, as forms send it and as addresses hold it.
 
+    What is not percent-encoded stands for itself.
+
     Args:
-        encoded: the fields; what is not percent-encoded stands for itself.
+        query: fields in the address.
+        body: other fields.
         limits: `max_texts` applies.
 
     Raises:
         HTTPException: 400: it is not UTF-8; 413: it has too many fields; 422: a field is given
             twice.
     """
-    most = limits.max_texts + _MAX_OTHER_PARTS
-    if encoded.count("&") >= most:
-        raise HTTPException(413, f"too many fields: at most {limits.max_texts} texts are allowed")
     try:
+        encoded = "&".join(filter(None, (query, body.decode())))
+        if encoded.count("&") >= limits.max_texts + _MAX_OTHER_PARTS:
+            message = f"at most {limits.max_texts} texts are allowed"
+            raise HTTPException(413, f"too many fields: {message}")
         pairs = urllib.parse.parse_qsl(encoded, keep_blank_values=True, errors="strict")
     except UnicodeDecodeError as error:
         raise HTTPException(400, f"the form is not UTF-8: {error}") from error

@@ -34,7 +34,7 @@ class ServerConfig(TrainedModelConfig):
     api_keys: str = setting(
         "",
         "File with a key in each line: only clients that send one of them, as api_key, may "
-        "translate.",
+        "translate or detect languages.",
         path=True,
     )
     from_code: str = setting(

@@ -19,7 +19,6 @@ from t2t_lite.serving.language_pairs import AUTO, LanguagePairs
 from t2t_lite.serving.requests import TranslationRequest, check_text, checked
 from t2t_lite.text.language_names import english_name
 from t2t_lite.text.markup.kinds import HTML, PLACEHOLDERS
-from t2t_lite.text.markup.segment import parse
 from t2t_lite.text.markup.tokens import TokenKind, tokens_of
 
 _TEXT = "text"  # the format that is not HTML
@@ -131,7 +130,7 @@ class LibreForm:
         """Returns the answer to GET /frontend/settings."""
         languages = {}
         for side, known in self.pairs._asdict().items():
-            code = next(iter(sorted(known)), "")
+            code = min(known, default="")
             languages[side.removesuffix("s")] = {"code": code, "name": english_name(code) or code}
         return {
             "apiKeys": needs_key,
@@ -162,8 +161,8 @@ def words_of_html(text: str) -> str:
 
 def _placeholders(texts: list[str]) -> str:
     """Returns the kind of markup of plain texts, which have none unless they have placeholders."""
-    has_some = any(parse(text, PLACEHOLDERS).pieces for text in texts)
-    return PLACEHOLDERS if has_some else ""
+    tokens = (token for text in texts for token in tokens_of(text, PLACEHOLDERS))
+    return PLACEHOLDERS if any(token.kind is not TokenKind.TEXT for token in tokens) else ""
 
 
 def _texts(fields: Mapping[str, Any], limits: ServerConfig) -> list[str]:

@@ -143,7 +143,7 @@ class RequestTranslator:
                 text = with_plain_breaks(text)
                 (source,) = self._plain.text.encode([text], request.options, "text", number)
                 for part in source.parts or [source]:  # before others are encoded
-                    limits.add(part, stages.then or stages, self._subwords([part]))
+                    limits.add(part, stages.then or stages, self._plain.text.size(part))
                 sources.append(source)
         except RefusedError as error:
             raise OptionRefusal(error.option, str(error)) from error

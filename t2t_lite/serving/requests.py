@@ -101,7 +101,7 @@ def parse_options(given: Mapping[str, Any], limits: ServerConfig) -> TextOptions
         if FIELDS[name].checked is None:
             check_text(value, f'"{name}"', FIELDS[name].most)
     try:
-        options = TextOptions(**given)
+        options = TextOptions(**given) if given else NOTHING
     except TooLongError as error:
         raise HTTPException(413, str(error)) from None
     except UsageError as error:
@@ -138,7 +138,7 @@ def check_text(text: Any, name: str, longest: int) -> None:
         longest: the most characters that are allowed.
 
     Raises:
-        HTTPException: 422: it is no text; 413: it is too long.
+        HTTPException: 422: it is not a string; 413: it is too long.
     """
     if not isinstance(text, str):
         raise HTTPException(422, f"{name} is not a string")

@@ -59,7 +59,8 @@ def _pair(problem: Problem, languages: Mapping[str, Choice], config: ServerConfi
     """Returns the codes of a model's languages: those given, else the problem's.
 
     Raises:
-        UsageError: a code is none, or is given for a side of several languages.
+        UsageError: a value is not the code of a language, or is given for a side that has several
+            languages.
     """
     given = Languages(config.from_code, config.to_code)
     for flag, side, code in zip(("from_code", "to_code"), Languages._fields, given, strict=True):

@@ -32,7 +32,7 @@ class Charset(NamedTuple):
 
     Attributes:
         name: Python's name of it.
-        bom: the byte order mark with which the file begins; it is no text.
+        bom: the byte order mark with which the file begins; it is not part of the text.
     """
 
     name: str

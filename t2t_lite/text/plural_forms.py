@@ -29,7 +29,7 @@ def forms_for_one(header: str) -> tuple[list[bool], str]:
             numbers[form_of(number)].add(number)
     except (ValueError, ArithmeticError, IndexError) as error:
         return [form == 0 < len(numbers) - 1 for form in range(len(numbers))], (
-            f"Plural-Forms of the header is no formula for {count[1]} forms ({error}): the first "
-            "form is the singular's"
+            f"Plural-Forms of the header does not give a valid formula for {count[1]} forms "
+            f"({error}): the first form is the singular's"
         )
     return [served == {1} for served in numbers], ""

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.settings import REQUIRED, Config, setting
 
 # Of a process beside the trainer, which reads each of its checkpoints (training/following.py).
@@ -153,3 +154,8 @@ class TrainerConfig(Config):
         minimum=0,
         maximum=2**32 - 1,
     )
+
+    @property
+    def eval_split(self) -> str:
+        """The split that evaluations read, one of `DatasetSplit`."""
+        return DatasetSplit.TEST if self.eval_use_test_set else DatasetSplit.EVAL

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from t2t_lite.training.features import Features, features_spec
+from t2t_lite.training.forward import part_of
 from t2t_lite.training.step import TrainStep
 
 
@@ -39,10 +40,7 @@ class Diagnosis:
         features = self._step.shapes.pad(features)  # masks depend on the shape
         numbers = self._step.forward.number(step, tf.range(self._step.parts))
         return tf.stack(
-            [
-                self._compiled({name: ids[part] for name, ids in features.items()}, number)
-                for part, number in enumerate(numbers)
-            ]
+            [self._compiled(part_of(features, part), number) for part, number in enumerate(numbers)]
         )
 
     def _of_part(self, features: Features, number: tf.Tensor) -> tf.Tensor:

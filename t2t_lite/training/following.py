@@ -61,7 +61,7 @@ class _Schedule:
         """Returns the split that is read."""
         if self.on_train_data:
             return DatasetSplit.TRAIN
-        return DatasetSplit.TEST if config.eval_use_test_set else DatasetSplit.EVAL
+        return config.eval_split
 
 
 _SCHEDULES = {
@@ -90,9 +90,7 @@ def run(config: TrainerConfig) -> None:
             opened = open_for_evaluation(dataclasses.asdict(config), resolve_hparams(config))
             _refuse_another_split(opened, config)
             _Following(config, schedule, opened, stop).follow(follower)
-        followers.delete_leftovers(
-            folder, opened.flags.get("keep_checkpoint_max", config.keep_checkpoint_max)
-        )
+        followers.delete_leftovers(folder)
 
 
 def _wait_for_run(folder: pathlib.Path, minutes: float) -> None:

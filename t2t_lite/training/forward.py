@@ -65,7 +65,7 @@ class Forward:
             return self._model.hidden_and_statistics(read, training=True)
 
 
-def part_of(features: Features, part: tf.Tensor) -> Features:
+def part_of(features: Features, part: tf.Tensor | int) -> Features:
     """Returns a part of a batch: `inputs` [B, S], `targets` [B, T]."""
     return {name: ids[part] for name, ids in features.items()}
 

@@ -106,7 +106,7 @@ def _data(config: TrainerConfig) -> dict[str, str | int]:
     problem = registry.problem(config.problem)
     splits = [] if config.schedule == "evaluate" else [DatasetSplit.TRAIN]
     if config.schedule != "train":
-        splits.append(DatasetSplit.TEST if config.eval_use_test_set else DatasetSplit.EVAL)
+        splits.append(config.eval_split)
     paths = [
         path for split in splits for path in problem.existing_filepaths(config.data_dir, split)
     ]

@@ -23,7 +23,7 @@ from t2t_lite.training.auxiliary_slopes import AuxiliarySlopes
 from t2t_lite.training.bucket_padding import BucketShapes
 from t2t_lite.training.devices import sum_replicas
 from t2t_lite.training.features import Features, features_spec
-from t2t_lite.training.forward import Forward, first_part, part_of, without_autograph
+from t2t_lite.training.forward import Forward, first_part, without_autograph
 from t2t_lite.training.objectives import objective_of
 from t2t_lite.training.optimizers import loss_scale_of
 from t2t_lite.training.totals import Totals, Window
@@ -187,7 +187,7 @@ class TrainStep:
             slopes: derivatives of the auxiliary losses by the sums over the whole batch; None:
                 computed here, where each replica has only this part.
         """
-        targets = part_of(features, part)["targets"]
+        targets = features["targets"][part]  # [B, T]
         tokens = tf.cast(tf.math.count_nonzero(targets), tf.float32)
         # The sums of gradients will be divided by the weight of the whole batch.
         by_sums = scale * self._weight(features["targets"])

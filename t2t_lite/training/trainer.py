@@ -15,7 +15,6 @@ import tensorflow as tf
 from t2t_lite import processor
 from t2t_lite.data.example_reader import naming_bad_file
 from t2t_lite.data.generation import findings
-from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.errors import UserError
 from t2t_lite.models.frozen_weights import frozen_summary
 from t2t_lite.models.seq2seq import Seq2Seq
@@ -83,7 +82,7 @@ def run(config: TrainerConfig) -> None:
             strategy,
             resolve_decode_hparams(config, opened),
             data_dir=config.data_dir,
-            split=DatasetSplit.TEST if config.eval_use_test_set else DatasetSplit.EVAL,
+            split=config.eval_split,
             limit=config.eval_steps,
             stop=stop,
             workers=workers,

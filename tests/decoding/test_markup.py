@@ -78,7 +78,7 @@ def test_kinds_and_models_are_checked(run):
     with pytest.raises(UsageError, match="no attention to a source"):
         copier().text.stages(TextOptions(markup=HTML))
     model = registry.model("transformer")(registry.hparams("transformer_test"), 0, 258)
-    with pytest.raises(UsageError, match="no problem of translation"):
+    with pytest.raises(UsageError, match="is not a translation problem"):
         bytes_decoder(model, BytesAlone()).text.stages(TextOptions(markup=HTML))
 
 

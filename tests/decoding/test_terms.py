@@ -155,7 +155,7 @@ def test_ctranslate2_is_refused_by_name(run):
 
 def test_other_problems_are_refused():
     model = registry.model("transformer")(registry.hparams("transformer_test"), 0, 258)
-    with pytest.raises(UsageError, match="translates no text line by line"):
+    with pytest.raises(UsageError, match="does not translate text line by line"):
         bytes_decoder(model, BytesAlone()).text.stages(TextOptions(terms=_TERMS))
     copier().text.stages(TextOptions(terms=_TERMS))
 

@@ -21,7 +21,8 @@ class Trainer:
 
     def __init__(self, folder: pathlib.Path) -> None:
         self.folder = folder
-        (folder / "flags.json").write_text(json.dumps({"train_steps": 50}))
+        flags = {"train_steps": 50, "keep_checkpoint_max": 2}
+        (folder / "flags.json").write_text(json.dumps(flags))
 
     def save(self, *steps: int) -> list[int]:
         """Saves checkpoints; returns the steps of those that are there."""
@@ -67,7 +68,7 @@ def test_none_goes_before_each_follower_has_finished_with_it(trainer):
         assert trainer.save(50) == [20, 30, 40, 50]
         listed = (trainer.folder / "checkpoint").read_text()
         assert listed.count("all_model_checkpoint_paths") == 4
-    delete_leftovers(trainer.folder, keep=2)
+    delete_leftovers(trainer.folder)
     assert trainer.steps == [40, 50]
 
 
@@ -75,9 +76,9 @@ def test_leftovers_are_left_to_a_trainer_that_runs(trainer):
     with Follower(trainer.folder, "eval"):
         trainer.save(10, 20, 50)
         with run_folder.exclusive(str(trainer.folder)):
-            delete_leftovers(trainer.folder, keep=2)
+            delete_leftovers(trainer.folder)
     assert trainer.steps == [10, 20, 50]
-    delete_leftovers(trainer.folder, keep=2)
+    delete_leftovers(trainer.folder)
     assert trainer.steps == [20, 50]
 
 
@@ -85,7 +86,7 @@ def test_leftovers_stay_until_the_training_has_ended(trainer):
     """The trainer may be on another machine, which sees no lock of this one."""
     with Follower(trainer.folder, "eval"):
         trainer.save(10, 20, 30)
-    delete_leftovers(trainer.folder, keep=2)
+    delete_leftovers(trainer.folder)
     assert trainer.steps == [10, 20, 30]
 
 
@@ -97,7 +98,7 @@ def test_a_follower_that_died_long_ago_keeps_no_leftovers(trainer):
     long_ago = time.time() - 601
     for one in (path, *trainer.folder.glob("model.ckpt-*")):
         os.utime(one, (long_ago, long_ago))
-    delete_leftovers(trainer.folder, keep=2)
+    delete_leftovers(trainer.folder)
     assert trainer.steps == [20, 50]
 
 
@@ -129,8 +130,10 @@ def test_a_living_follower_says_so(trainer, monkeypatch):
     monkeypatch.setattr(followers, "_BEAT", 0.001)
     with Follower(trainer.folder, "eval") as follower:
         os.utime(follower._path, (0, 0))
-        while follower._path.stat().st_mtime == 0:
+        end = time.monotonic() + 30
+        while follower._path.stat().st_mtime == 0 and time.monotonic() < end:
             time.sleep(0.001)
+        assert follower._path.stat().st_mtime > 0
 
 
 def test_a_second_follower_of_a_name_is_refused(trainer):

@@ -10,9 +10,8 @@ import tensorflow as tf
 from support.rounding import assert_close
 from t2t_lite.models.seq2seq import DecodeState
 from t2t_lite.search.beam_search import BeamSearch
-from t2t_lite.search.decode_hparams import STOPPING_RULES
 from t2t_lite.search.penalties import Penalty
-from t2t_lite.search.stopping import RULES, Shrinking, stopping_named
+from t2t_lite.search.stopping import Shrinking, stopping_named
 
 EOS = 1
 BEAMS, LIMIT, VOCABULARY, SENTENCES = 3, 9, 7, 40
@@ -134,7 +133,3 @@ def test_each_rule_matters():
     ]
     found.append([expected_of_marian(table, 1.0) for table in log_probs])
     assert all(one != other for one, other in itertools.combinations(found, 2))
-
-
-def test_every_rule_has_a_name_among_the_decode_hparams():
-    assert tuple(RULES) == STOPPING_RULES

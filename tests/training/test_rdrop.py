@@ -244,10 +244,10 @@ def test_a_model_whose_passes_are_equal_is_refused(model, base, rates, differs):
     with strategy_over(2).scope():
         network = registry.model(model)(hparams.override(f"rdrop_alpha={ALPHA}"), VOCAB, VOCAB)
     if differs:
-        RDrop(network.hparams).require_effect(network)
+        RDrop().require_effect(network)
     else:
         with pytest.raises(UsageError, match="those of this EvolvedTransformer are the same"):
-            RDrop(network.hparams).require_effect(network)
+            RDrop().require_effect(network)
 
 
 @pytest.mark.integration

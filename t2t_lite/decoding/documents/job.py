@@ -3,6 +3,7 @@
 import dataclasses
 import logging
 import pathlib
+from typing import Any
 
 from t2t_lite import files
 from t2t_lite.decoding import jobs
@@ -14,7 +15,7 @@ from t2t_lite.decoding.documents.kinds import HTML_ENDINGS, PO_ENDINGS, XHTML_EN
 from t2t_lite.decoding.documents.po_file import PoFile
 from t2t_lite.decoding.documents.xliff_file import XliffFile
 from t2t_lite.decoding.loading import find_models
-from t2t_lite.decoding.request import defaults_of, files_of
+from t2t_lite.decoding.request import files_of, given_flags
 from t2t_lite.errors import DataError, UsageError, UserError
 
 log = logging.getLogger(__name__)
@@ -61,19 +62,21 @@ def run(config: DecoderConfig) -> None:
     run = trained[0].run
     language = config.search_settings(run).target_language or run.problem.target_language
     document = read_document(source, config.fuzzy, language)
-    asked = defaults_of(config, document)
+    asked: dict[str, Any] = given_flags(config)
+    asked["markup"] = asked["markup"] or document.markup
     if asked["markup"] != document.markup and ending(source) not in PO_ENDINGS:
         raise UsageError(
             f"--markup={asked['markup']}: the markup of {source} is {document.markup}; leave it out"
         )
-    if not document.segments:
+    texts = document.segments
+    if not texts:
         log.warning("%s has nothing to translate: %s", source, document.report)
     segments = f"{target}{_SEGMENTS}"
     inputs = [source, *files_of(config)]
     own = [path for one in trained for path in one.files()]
     for path in (target, segments):
         files.refuse_overwriting(path, [*inputs, *own], WRITTEN_BESIDE)
-    files.write_text(segments, "".join(f"{segment}\n" for segment in document.segments))
+    files.write_text(segments, "".join(f"{text}\n" for text in texts))
     lines = dataclasses.replace(config, decode_from_file=segments, **asked)
     with jobs.decoded(lines, trained) as journal:
         try:

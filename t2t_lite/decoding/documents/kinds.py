@@ -1,5 +1,6 @@
 """The kinds of documents, by the ending of a file's name."""
 
+import codecs
 import os
 
 from t2t_lite.errors import UsageError
@@ -10,7 +11,7 @@ PO_ENDINGS = (".po", ".pot")
 XLIFF_ENDINGS = (".xliff", ".xlf")
 _PACKED = (".gz", ".bz2", ".xz", ".zst")
 
-# Those whose lines are no sentences. No ending is here that is a language's code of two letters.
+# Documents whose lines are not sentences. Endings that are a language's code are left out.
 _OTHERS = frozenset(
     {".sdlxliff", ".mqxliff", ".mxliff", ".txlf", ".xlz", ".ttx", ".txml", ".tmx", ".tbx"}
     | {".json", ".jsonl", ".arb", ".yaml", ".yml", ".toml", ".ini", ".properties", ".xml", ".rc"}
@@ -21,14 +22,14 @@ _OTHERS = frozenset(
     | {".srt", ".vtt", ".sbv", ".ssa", ".ass", ".ttml"}
 )
 # Of XML (Qt's .ts has the ending of Tsonga's text), and of archives, which office programs write.
-_BEGINNINGS = (b"<?xml", b"\xef\xbb\xbf<?xml", b"PK\x03\x04")
+_BEGINNINGS = (b"<?xml", codecs.BOM_UTF8 + b"<?xml", b"PK\x03\x04")
 
 
 def is_document(path: str) -> bool:
     """Returns whether a file is translated as a whole, rather than line by line.
 
     Raises:
-        UsageError: it is a document of another kind.
+        UsageError: it is a document of another kind, or packed.
     """
     known = (*HTML_ENDINGS, *PO_ENDINGS, *XLIFF_ENDINGS)
     name, packed = os.path.splitext(path)

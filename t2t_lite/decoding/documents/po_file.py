@@ -38,7 +38,7 @@ class PoFile:
         report: of messages.
 
     Raises:
-        DataError: it is no .po file, or not in the charset that its header names.
+        DataError: it is not a .po file, or is not in the charset that its header names.
     """
 
     markup = PLACEHOLDERS

@@ -64,7 +64,7 @@ class XliffFile:
         report: of units; of segments in version 2.
 
     Raises:
-        DataError: it is no XLIFF, not well-formed, or not in the charset that it declares.
+        DataError: it is not XLIFF, is not well-formed, or is not in the charset that it declares.
     """
 
     markup = XML

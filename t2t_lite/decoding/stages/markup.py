@@ -38,10 +38,10 @@ class Markup(Stage):
     def refused(self) -> str:
         """Returns why a model cannot place tags."""
         problem, kind = self.codec.problem, self.options.markup
-        if not (problem.has_inputs and problem.can_split_sources):
+        if not problem.translates_lines:
             return (
-                f"markup={kind}: {problem.name} is no problem of translation, in which the words "
-                "of an output are those of its source; leave markup out"
+                f"markup={kind}: {problem.name} is not a translation problem: the words of its "
+                "outputs do not stand for the words of its sources; leave markup out"
             )
         if not self.codec.engine.has_source_attention:
             return (

@@ -41,7 +41,7 @@ class Stage:
 
     `before` and `after` see whole sources: of HTML, each block. A source of several lines, or a
     long one, is cut into pieces; `read`, `unread` and `written` see a piece. The stages of a source
-    run in the order of `registered.STAGES`, `after` and `unread` in the opposite one.
+    run in the order of `registered.STAGES`, `after`, `unread` and `written` in the opposite one.
 
     Args:
         options: what is asked.

@@ -38,8 +38,8 @@ class Terms(Stage):
         """Returns why outputs cannot be made to meet terms."""
         engine, problem = self.codec.engine, self.codec.problem
         refused = {
-            f"problem {problem.name} translates no text line by line": not (
-                problem.has_inputs and problem.can_split_sources
+            f"problem {problem.name} does not translate text line by line": (
+                not problem.translates_lines
             ),
             "decode hparam term_mode=soft: the model was not trained with hparam "
             "term_augmentation; leave term_mode out, or train such a model": (

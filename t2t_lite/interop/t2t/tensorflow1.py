@@ -102,7 +102,7 @@ def _real(path: str) -> Any:
     found = _real(above)
     if hasattr(found, name) or not isinstance(found, types.ModuleType):
         return getattr(found, name)
-    return importlib.import_module(f"{_ROOT}.{path}")  # `tensorflow.python` is no attribute
+    return importlib.import_module(f"{_ROOT}.{path}")  # `tensorflow.python` is not an attribute
 
 
 def imported(name: str, has_names: bool) -> Any:

@@ -89,7 +89,7 @@ class _Chunk(NamedTuple):
 
     Attributes:
         raw: as it stands in the file.
-        text: what it reads; None: it is no text.
+        text: what it reads; None: it is not text.
         in_section: whether it is in a CDATA section.
         is_inside: whether it is in an element.
     """

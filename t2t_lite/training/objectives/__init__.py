@@ -8,4 +8,4 @@ from t2t_lite.training.objectives.rdrop import RDrop
 
 def objective_of(hparams: BasicHParams) -> Objective:
     """Returns the objective of some hyperparameters."""
-    return RDrop(hparams) if hparams.rdrop_alpha else Plain(hparams)
+    return RDrop() if hparams.rdrop_alpha else Plain()

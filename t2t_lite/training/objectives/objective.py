@@ -6,7 +6,6 @@ from typing import ClassVar, NamedTuple
 
 import tensorflow as tf
 
-from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.training.features import Features
 
@@ -30,9 +29,6 @@ class Objective(abc.ABC):
     losses of layers; it knows nothing else of an objective. So an objective is the same on any
     number of devices if the loss of a part depends on that part alone.
 
-    Args:
-        hparams: of the model.
-
     Attributes:
         passes: how many times the model reads each sentence; the operations of a step are counted
             so many times.
@@ -42,9 +38,6 @@ class Objective(abc.ABC):
 
     passes: ClassVar[int] = 1
     penalties: ClassVar[tuple[str, ...]] = ()
-
-    def __init__(self, hparams: BasicHParams) -> None:
-        self.hparams = hparams
 
     def require_effect(self, model: Seq2Seq) -> None:  # noqa: B027 (most have nothing to refuse)
         """Raises `UsageError` if the objective would train a model for nothing."""

@@ -68,7 +68,7 @@ class RDrop(Objective):
             if tf.reduce_any(first != second):
                 return
         raise UsageError(
-            f"hparam rdrop_alpha={self.hparams.rdrop_alpha:g} trains two passes with different "
+            f"hparam rdrop_alpha={model.hparams.rdrop_alpha:g} trains two passes with different "
             f"dropout to agree, but those of this {type(model).__name__} are the same: raise "
             "another rate, such as layer_prepostprocess_dropout=0.1, or set rdrop_alpha=0"
         )
@@ -81,7 +81,7 @@ class RDrop(Objective):
         self, model: Seq2Seq, hidden: tf.Tensor, targets: tf.Tensor, scale: tf.Tensor | float = 1.0
     ) -> Loss:
         """Returns the mean cross entropy of both passes, and the penalty."""
-        h = self.hparams
+        h = model.hparams
         first, second = tf.split(hidden, 2)
         first, ids = real_tokens(h, first, targets)
         second, _ = real_tokens(h, second, targets)

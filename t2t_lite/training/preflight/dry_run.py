@@ -117,7 +117,7 @@ def _check_data(config: TrainerConfig, hparams: BasicHParams) -> DataStatistics:
     reader = ExampleReader.of(problem, hparams)
     splits = [DatasetSplit.TRAIN]
     if config.schedule != "train":
-        splits.append(DatasetSplit.TEST if config.eval_use_test_set else DatasetSplit.EVAL)
+        splits.append(config.eval_split)
     seed = config.random_seed or 0
     counts = []
     for split in splits:
