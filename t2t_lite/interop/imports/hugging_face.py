@@ -17,14 +17,8 @@ from t2t_lite.interop.imports import safe_files
 from t2t_lite.interop.imports.hugging_face_tokens import Tokenizer, read_tokenizer
 from t2t_lite.interop.imports.open_model import OpenModel, Side
 from t2t_lite.interop.imports.safe_files import Tensor
-from t2t_lite.interop.imports.weights import (
-    Part,
-    check,
-    embedding_parts,
-    in_order,
-    require_floats,
-    transformer_parts,
-)
+from t2t_lite.interop.imports.weights import check, in_order, require_floats
+from t2t_lite.interop.layouts.parts import Part, embedding_parts, transformer_parts
 from t2t_lite.json_files import Fields
 from t2t_lite.text.text_encoder import EOS_ID
 

@@ -1,7 +1,4 @@
-"""Reads Marian's Transformers: a model in NumPy's format, with its settings inside.
-
-The names and the computation are those of Marian's models/transformer.h and layers/generic.h.
-"""
+"""Reads Marian's Transformers: a model in NumPy's format, with its settings inside."""
 
 import logging
 import math
@@ -14,7 +11,6 @@ from t2t_lite.errors import DataError, UserError, first_line, quoted
 from t2t_lite.interop.imports import safe_files
 from t2t_lite.interop.imports.marian_keys import DECODER
 from t2t_lite.interop.imports.marian_settings import (
-    SETTINGS,
     find_hparams,
     is_setting,
     read_settings,
@@ -29,14 +25,9 @@ from t2t_lite.interop.imports.open_model import (
     spm_pieces,
 )
 from t2t_lite.interop.imports.safe_files import Tensor
-from t2t_lite.interop.imports.weights import (
-    Part,
-    check,
-    embedding_parts,
-    in_order,
-    require_floats,
-    transformer_parts,
-)
+from t2t_lite.interop.imports.weights import check, in_order, require_floats
+from t2t_lite.interop.layouts.marian import SETTINGS, UNTRANSPOSED, Embeddings, MarianNames
+from t2t_lite.interop.layouts.parts import Part, embedding_parts, transformer_parts
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text.language_tokens import TRANSLATION
 from t2t_lite.text.text_encoder import SPACE
@@ -89,8 +80,8 @@ def read(model_dir: pathlib.Path, checkpoint_path: str = "") -> OpenModel:
     require_floats(ours, str(path))
     if embeddings[0] == embeddings[1] and source.order != target.order:
         raise DataError(f"{path}: {embeddings[0]} is of both sides, but their vocabularies differ")
-    if _UNTRANSPOSED in ours:
-        ours[_UNTRANSPOSED] = ours[_UNTRANSPOSED].transposed()
+    if UNTRANSPOSED in ours:
+        ours[UNTRANSPOSED] = ours[UNTRANSPOSED].transposed()
     orders = dict.fromkeys(embeddings[1:], target.order) | {embeddings[0]: source.order}
     for name, order in orders.items():
         if name in ours:
@@ -98,7 +89,7 @@ def read(model_dir: pathlib.Path, checkpoint_path: str = "") -> OpenModel:
 
     def parts() -> Iterator[Part]:
         yield from embedding_parts(hparams, sizes, *embeddings)
-        yield from transformer_parts(hparams, _Names())
+        yield from transformer_parts(hparams, MarianNames())
 
     check(parts(), ours, str(path))
     return OpenModel(
@@ -290,43 +281,17 @@ def _required(pieces: Sequence[str], name: str, old: str, path: pathlib.Path) ->
     return pieces.index(found)
 
 
-# ---- names of tensors
+# ---- tensors
 
 
-class _Names:
-    """Marian's names, see `weights.Names`."""
-
-    def attention(self, side: str, layer: int, block: str, part: str, kind: str) -> str:
-        block = {"self": "self", "source": "context"}[block]
-        return f"{side}_l{layer + 1}_{block}_{'W' if kind == 'kernel' else 'b'}{part}"
-
-    def feed_forward(self, side: str, layer: int, part: str, kind: str) -> str:
-        number = 1 if part == "expand" else 2
-        return f"{side}_l{layer + 1}_ffn_{'W' if kind == 'kernel' else 'b'}{number}"
-
-    def norm(self, side: str, layer: int, block: str, place: str, kind: str) -> str:
-        block = {"self": "self_Wo", "source": "context_Wo", "ffn": "ffn_ffn"}[block]
-        name = f"{side}_l{layer + 1}_{block}_ln_{'scale' if kind == 'gamma' else 'bias'}"
-        return f"{name}_pre" if place == "before" else name
-
-    def end(self, side: str, kind: str) -> str:
-        return f"{side}_top_ln_{'scale' if kind == 'gamma' else 'bias'}"
-
-
-# The softmax matrix of a model whose embeddings are not tied to it; old ones are [D, V].
-_SOFTMAX, _UNTRANSPOSED = "decoder_ff_logit_out_Wt", "decoder_ff_logit_out_W"
-
-
-def _embeddings(
-    settings: Mapping[str, str], tensors: Mapping[str, Tensor]
-) -> tuple[str, str, str, str]:
+def _embeddings(settings: Mapping[str, str], tensors: Mapping[str, Tensor]) -> Embeddings:
     """Returns the names of the matrices of source, target and softmax, and of the bias."""
     own, both, every = (
         settings.get(f"tied-embeddings{which}") == "true" for which in ("", "-src", "-all")
     )
-    source, target = ("Wemb", "Wemb") if both or every else ("encoder_Wemb", "decoder_Wemb")
-    softmax = target if own or every else _UNTRANSPOSED if _UNTRANSPOSED in tensors else _SOFTMAX
-    return source, target, softmax, "decoder_ff_logit_out_b"
+    return Embeddings.of(
+        both=both or every, softmax=own or every, is_untransposed=UNTRANSPOSED in tensors
+    )
 
 
 def _in_our_form(tensor: Tensor) -> Tensor:

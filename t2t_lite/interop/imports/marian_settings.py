@@ -4,14 +4,14 @@ import math
 import pathlib
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from t2t_lite.errors import DataError, UsageError, UserError, quoted
 from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.interop.imports import safe_files
 from t2t_lite.interop.imports.marian_keys import MODEL
 from t2t_lite.interop.imports.safe_files import Tensor
-
-SETTINGS = "special:model.yml"  # the array of a model file that holds its settings
+from t2t_lite.interop.layouts.marian import ACTIVATIONS, SETTINGS, SIZES, STEPS, TIES
 
 _LARGEST_SETTINGS = 1 << 20  # bytes
 _DEEPEST = 1000  # layers that may be listed
@@ -79,23 +79,17 @@ def find_hparams(
         )
     both = reader.is_on("tied-embeddings-src")
     all_tied = reader.is_on("tied-embeddings-all") or (both and reader.is_on("tied-embeddings"))
+    found: dict[str, Any] = {hparam: reader.number(name) for name, hparam in SIZES.items()}
+    found |= {steps.hparam: reader.steps(name, steps.known) for name, steps in STEPS.items()}
+    found |= zip(TIES.values(), (all_tied, both and not all_tied), strict=True)
     try:
         return TransformerHParams(
-            hidden_size=reader.number("dim-emb"),
-            filter_size=filter_size,
-            num_encoder_layers=reader.number("enc-depth"),
-            num_decoder_layers=layers,
-            num_heads=reader.number("transformer-heads"),
-            layer_preprocess_sequence=reader.steps("transformer-preprocess", "dn"),
-            layer_postprocess_sequence=reader.steps("transformer-postprocess", "dan"),
-            layer_final_sequence=reader.steps("transformer-postprocess-top", "n"),
+            **found,
             ffn_activation=reader.activation(),
             attention_bias=True,
             softmax_bias=not reader.is_on("output-omit-bias"),
             softmax_padding=False,
             suppressed_ids="+".join(map(str, never_output)),
-            shared_embedding_and_softmax_weights=all_tied,
-            shared_embedding=both and not all_tied,
             max_length=_MAX_LENGTH,
         )
     except UsageError as error:
@@ -145,9 +139,10 @@ class _Reader:
     def activation(self) -> str:
         """Returns the activation of the feed-forward layers."""
         name = self.text("transformer-ffn-activation")
-        if name not in ("relu", "swish", "gelu"):
+        if name not in ACTIVATIONS:
             raise self.refuse("transformer-ffn-activation", "only relu, swish and gelu")
-        return "gelu_sigmoid" if name == "gelu" and not self.is_since(_FIRST_EXACT_GELU) else name
+        old = name == "gelu" and not self.is_since(_FIRST_EXACT_GELU)
+        return "gelu_sigmoid" if old else ACTIVATIONS[name]
 
     def is_since(self, release: tuple[int, int, int]) -> bool:
         """Whether a release of Marian, or a later one, has written the model."""

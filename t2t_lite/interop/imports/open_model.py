@@ -12,7 +12,7 @@ from t2t_lite.errors import DataError, quoted
 from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.interop.imports import safe_files
 from t2t_lite.interop.imports.safe_files import Tensor
-from t2t_lite.interop.imports.weights import Part
+from t2t_lite.interop.layouts.parts import Part
 from t2t_lite.text import imported_encoder
 
 NO_ID = -1  # in an order of ids: nothing there
