@@ -36,8 +36,7 @@ def measure(
     import keras
     import tensorflow as tf
 
-    from t2t_lite.layers.embedding import Embedding
-    from t2t_lite.models.output_projection import OutputProjection
+    from t2t_lite.layers.dense import Embedding, OutputProjection
     from t2t_lite.training.losses import summed_cross_entropy
 
     embedding = Embedding(vocabulary, channels)

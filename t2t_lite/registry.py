@@ -145,6 +145,7 @@ class _ProblemRegistry(Registry["type[Problem]"]):
 _problems = _ProblemRegistry("problem", "t2t_lite.problems")
 _models: Registry["type[Seq2Seq] | str"] = Registry("model", "t2t_lite.models", "t2t_lite.systems")
 _refused_models: dict[str, str] = {}
+_variants: Registry[str] = Registry("variant", "t2t_lite.layers", "t2t_lite.models")
 _hparams: Registry["Callable[[], HParams]"] = Registry("hparams set", "t2t_lite.hparams")
 _refused_hparams: dict[str, str] = {}
 _being_made: list[str] = []  # hparams sets, each made by the function of the one before
@@ -345,16 +346,40 @@ def model(name: str) -> "type[Seq2Seq]":
     """
     require_model(name)
     value = _models[name]
-    if isinstance(value, str):
-        module, _, attribute = value.partition(":")
-        value = getattr(importlib.import_module(module), attribute)
-    return value
+    return _imported(value) if isinstance(value, str) else value
+
+
+def _imported(target: str) -> Any:
+    """Returns what `"module:name"` names."""
+    module, _, name = target.partition(":")
+    return getattr(importlib.import_module(module), name)
 
 
 def import_models() -> None:
-    """Imports all models, and with them their layers: Keras loads no class that it has not met."""
+    """Imports all models and layers: Keras loads no class that it has not met."""
     for name in list_models():
         model(name)
+    for target in _variants.items().values():
+        _imported(target)
+
+
+def register_variant_at(name: str, target: str) -> None:
+    """Registers `"module:name"` as what few models need; see `variant`."""
+    _variants.add(name, target)
+
+
+def variant(name: str, plain: Any = None) -> Any:
+    """Returns what a value of a hparam puts in the place of what most models have.
+
+    A model thus neither imports nor shows what only few of its users need.
+
+    Args:
+        name: the place, or "place=value".
+        plain: what most models have there: returned unless there is a variant of this name.
+    """
+    if plain is not None and name not in _variants.items():
+        return plain
+    return _imported(_variants[name])
 
 
 def require_model(name: str) -> None:

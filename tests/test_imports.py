@@ -132,6 +132,17 @@ def _module_of(name: str) -> str | None:
     return name if name in _MODULES else name.rpartition(".")[0] or None
 
 
+def test_the_transformer_is_read_in_eight_files():
+    """Those that it imports of layers/ and models/; what few users choose hangs on from outside."""
+    waiting, read = ["models.transformer"], set[str]()
+    while waiting:
+        module = waiting.pop()
+        if module not in read and _room(module) in ("layers", "models"):
+            read.add(module)
+            waiting += _modules_imported_by(module)
+    assert len(read - {"layers", "models"}) <= 8, sorted(read)
+
+
 @pytest.mark.parametrize(
     "module", [m for m in _MODULES if m.startswith(("layers", "models", "systems"))]
 )

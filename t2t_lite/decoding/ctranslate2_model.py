@@ -20,11 +20,9 @@ from keras import ops
 from t2t_lite.errors import UserError
 from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.layers.attention import EncoderDecoderAttention, SelfAttention
-from t2t_lite.layers.dense import Projection
-from t2t_lite.layers.feed_forward import FeedForward
-from t2t_lite.layers.position import Position
+from t2t_lite.layers.dense import FeedForward, Projection
 from t2t_lite.layers.relative_attention import RelativeSelfAttention
-from t2t_lite.layers.residual import LayerSteps, Residual
+from t2t_lite.layers.transformer_layers import LayerSteps, Position, Residual
 from t2t_lite.models.known_weights import described
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.models.transformer import (

@@ -6,7 +6,8 @@ do not.
 
 import tensorflow as tf
 
-from t2t_lite.models.seq2seq import Features, Seq2Seq, with_attention
+from t2t_lite.models.attention_maps import with_attention
+from t2t_lite.models.seq2seq import Features, Seq2Seq
 from t2t_lite.search.constraints import is_any
 from t2t_lite.search.ensemble import Ensemble
 from t2t_lite.search.parts import ends_of

@@ -7,10 +7,8 @@ import keras
 from keras import ops
 
 from t2t_lite.errors import UsageError
-from t2t_lite.layers.base import Layer, seeds_or_new
-from t2t_lite.layers.dense import Projection
-from t2t_lite.layers.dropout import Dropout
-from t2t_lite.layers.shapes import sizes
+from t2t_lite.layers.base import Dropout, Layer, seeds_or_new
+from t2t_lite.layers.dense import Projection, sizes
 
 # Added to the scores of positions that must not be seen: their softmax weight becomes 0.
 MASKED = -1e9
@@ -26,6 +24,11 @@ def causal_bias(length: int | keras.KerasTensor) -> keras.KerasTensor:
     positions = ops.arange(length)
     future = positions[None, :] > positions[:, None]  # [query, key]
     return ops.where(future, MASKED, 0.0)[None, None]
+
+
+def future_bias(ids: keras.KerasTensor) -> keras.KerasTensor:
+    """Hides the future of targets: [B, T] ids -> [1, 1, T, T], see `causal_bias`."""
+    return causal_bias(ops.shape(ids)[1])
 
 
 def split_heads(x: keras.KerasTensor, heads: int) -> keras.KerasTensor:
@@ -315,6 +318,10 @@ class EncoderDecoderAttention(MultiHeadAttention):
         self.query = self._projection(channels, self.key_channels)
         self.kv = self._projection(channels, self.key_channels, self.value_channels)
 
+    def alignment(self, weights: keras.KerasTensor) -> keras.KerasTensor:
+        """Returns which source positions queries look at: the mean over heads [B, H, Q, S]."""
+        return ops.mean(ops.cast(weights, "float32"), axis=1)  # [B, Q, S]
+
     def memory(self, encoder_output: keras.KerasTensor) -> KeysValues:
         """Returns keys and values [B, H, S, d] of the encoder's output [B, S, D]."""
         keys, values = ops.split(self.kv(encoder_output), (self.key_channels,), axis=-1)
@@ -347,45 +354,3 @@ class EncoderDecoderAttention(MultiHeadAttention):
             memory = self.memory(memory)
         queries = split_heads(self.query(x) * self.scale, self.heads)
         return self.attend(queries, memory, bias, training)
-
-
-@keras.saving.register_keras_serializable(package="t2t_lite")
-class ParameterAttention(MultiHeadAttention):
-    """Attention to learned keys and values (AOP), in place of a feed-forward layer.
-
-    From the section "Two Feed-Forward Layers = Attention over Parameters" of the paper's first
-    version: `softmax(q K'ᵀ / √d_k) V'` in each head, where K' and V' are the parameters times √D.
-    T2T's `parameter_attention` has √H in place of √D / √d_k, which is the same if H·d_k = D. It
-    also has biases in both projections, which the paper's parameter count leaves out.
-
-    Args:
-        channels: D.
-        heads: H.
-        pairs: N, key-value pairs of each head.
-        **kwargs: see `MultiHeadAttention`.
-    """
-
-    def __init__(self, channels: int, heads: int, pairs: int, **kwargs: Any) -> None:
-        super().__init__(channels, heads, **kwargs)
-        self.pairs = pairs
-        self.query = self._projection(channels, self.key_channels)
-        initializer = keras.initializers.RandomNormal(stddev=channels**-0.5)
-        self.keys, self.values = (
-            self.add_weight(shape=(pairs, width), initializer=initializer.clone(), name=name)
-            for name, width in (("keys", self.key_channels), ("values", self.value_channels))
-        )
-
-    def call(
-        self,
-        x: keras.KerasTensor,
-        training: bool = False,
-        mask: keras.KerasTensor | None = None,
-        counted: keras.KerasTensor | None = None,
-    ) -> keras.KerasTensor:
-        """Maps `x` [B, N, D] to [B, N, D]; the masks are for a `MixtureOfExperts` in its place."""
-        queries = split_heads(self.query(x) * self.scale, self.heads)
-        keys, values = (
-            split_heads(ops.cast(part * self.channels**0.5, x.dtype)[None], self.heads)
-            for part in (self.keys, self.values)  # [1, H, pairs, d]
-        )
-        return self.attend(queries, KeysValues(keys, values), ops.zeros(()), training)

@@ -1,14 +1,28 @@
-"""The base class of all layers."""
+"""The base class of all layers, dropout, and what Keras tells of the parts of a layer.
+
+In `.keras` files, a layer's configuration says which parts are frozen: Keras keeps `trainable` of a
+layer, but not of the sub-layers that its constructor creates.
+
+At the end are private interfaces of Keras, the same from 3.10 to 3.15, and of PyTorch. Each is
+checked; where a release lacks it, something public takes its place.
+"""
 
 import contextlib
 import contextvars
+import functools
 import inspect
-from collections.abc import Iterable, Iterator
+import operator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import keras
+import numpy as np
+from keras import ops
 
-from t2t_lite.layers.frozen import FROZEN, freeze_parts, frozen_parts
+FROZEN = "frozen"  # the key in a configuration, absent if no part is frozen
+
+
+_OF_TENSORFLOW = "_self_"  # how attributes begin in which it holds all parts a second time
 
 
 @contextlib.contextmanager
@@ -141,11 +155,6 @@ class Layer(keras.layers.Layer):
         self.built = True
 
 
-def seeds_or_new(seeds: keras.random.SeedGenerator | None) -> keras.random.SeedGenerator:
-    """Returns `seeds`, or a new generator for a layer outside a model."""
-    return keras.random.SeedGenerator() if seeds is None else seeds
-
-
 @keras.saving.register_keras_serializable(package="t2t_lite")
 class Stack(Layer):
     """Layers in a row.
@@ -177,3 +186,203 @@ class Stack(Layer):
         # Not an attribute: Keras would save the layers a second time under that name.
         layers = keras.saving.serialize_keras_object(list(self))
         return {**keras.layers.Layer.get_config(self), "layers": layers, **frozen_parts(self)}
+
+
+def seeds_or_new(seeds: keras.random.SeedGenerator | None) -> keras.random.SeedGenerator:
+    """Returns `seeds`, or a new generator for a layer outside a model."""
+    return keras.random.SeedGenerator() if seeds is None else seeds
+
+
+@keras.saving.register_keras_serializable(package="t2t_lite")
+class Dropout(Layer):
+    """Zeroes features with probability `rate` and scales the others by `1 / (1 - rate)`.
+
+    The scale is rounded to the dtype of the features, and the probability follows it, so that the
+    mean stays the same: with rate 0.1, bfloat16 has scale 1.109 and probability 0.0986.
+
+    All dropout layers of a model draw from one generator, in call order.
+    Setting its state from (seed, step, replica) makes every mask of a step repeatable.
+
+    Args:
+        rate: probability of a zero.
+        seeds: the model's seed generator (default: a new one).
+        **kwargs: see `Layer`.
+    """
+
+    def __init__(
+        self, rate: float, seeds: keras.random.SeedGenerator | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.rate = rate
+        self.seeds = seeds_or_new(seeds)
+
+    def call(self, x: keras.KerasTensor, training: bool = False) -> keras.KerasTensor:
+        """Applies dropout to `x`, of any shape, if `training`."""
+        if not training or self.rate == 0.0:
+            return x
+        if self.rate == 1.0:
+            return ops.zeros_like(x)
+        dtype = keras.backend.standardize_dtype(x.dtype)
+        scale = float(np.array(1.0 / (1.0 - self.rate)).astype(dtype))
+        kept = self._kept(ops.shape(x), 1.0 / scale)
+        return ops.where(kept, x * ops.cast(scale, dtype), ops.cast(0, dtype))
+
+    def _kept(
+        self, shape: Sequence[int | keras.KerasTensor], probability: float
+    ) -> keras.KerasTensor:
+        """Draws which features to keep, of that shape.
+
+        16 random bits decide about a feature: drawing them takes longer than all the rest.
+        """
+        size = functools.reduce(operator.mul, shape, 1)
+        words = keras.random.randint(
+            ((size + 1) // 2, 1), -(2**31), 2**31 - 1, "int32", seed=self.seeds
+        )
+        numbers = ops.reshape(int16_halves(words), (-1,))[:size]
+        # A rate below the resolution of the dtype leaves 2^16, which int16 cannot hold.
+        end = ops.cast(min(round(probability * 2**16), 2**16 - 1) - 2**15, "int16")
+        return ops.reshape(numbers < end, shape)
+
+
+def int16_halves(words: keras.KerasTensor) -> keras.KerasTensor:
+    """Returns the two halves of each int32 of `words` [..., 1] as int16 [..., 2], low half first.
+
+    Keras has `ops.view`, which takes no time, since 3.12.
+    """
+    if hasattr(ops, "view"):
+        return ops.view(words, "int16")
+    high = ops.right_shift(words, 16)
+    low = ops.right_shift(ops.left_shift(words, 16), 16)  # keeps the sign
+    return ops.cast(ops.concatenate([low, high], axis=-1), "int16")
+
+
+def frozen_parts(layer: keras.layers.Layer) -> dict[str, list[str]]:
+    """Returns the entry of a configuration: the paths of frozen sub-layers and weights.
+
+    Args:
+        layer: a layer or model; its own `trainable` is not part of the entry.
+    """
+    paths = [path for path, part in _freezable(layer) if not part.trainable]
+    return {FROZEN: paths} if paths else {}
+
+
+def freeze_parts(layer: keras.layers.Layer, trainable: bool, paths: Collection[str]) -> None:
+    """Sets `trainable` of a newly created layer and of all its parts.
+
+    Args:
+        layer: a layer or model.
+        trainable: its own `trainable`.
+        paths: of the parts to freeze, from `frozen_parts`.
+    """
+    layer.trainable = trainable
+    # Setting a layer's flag sets those of all its parts, so parts come after what holds them.
+    for path, part in _freezable(layer):
+        part.trainable = path not in paths
+
+
+def _freezable(layer: keras.layers.Layer) -> Iterator[tuple[str, Any]]:
+    """Yields the paths of sub-layers and of weights that can learn, each after what holds it."""
+    for path, part, owner in parts(layer):
+        if part is owner or any(part is weight for weight in own_weights(owner)):
+            yield path, part
+
+
+def parts(
+    layer: keras.layers.Layer, prefix: str = ""
+) -> Iterator[tuple[str, Any, keras.layers.Layer]]:
+    """Yields all sub-layers and variables inside a layer; each after what holds it.
+
+    Args:
+        layer: a layer or model.
+        prefix: of all paths.
+
+    Yields:
+        The path of attributes; the sub-layer or variable; and the sub-layer, or that which has the
+        variable in an attribute.
+    """
+    values = attributes(layer)
+    visible = {name for name in dir(layer) if not name.startswith(_OF_TENSORFLOW)}
+    visible -= _keras_attributes()
+    for name in sorted(visible & values.keys()):
+        for path, value in _flat(values[name], prefix + name):
+            if isinstance(value, keras.layers.Layer):
+                yield path, value, value
+                yield from parts(value, f"{path}.")
+            elif isinstance(value, keras.Variable):
+                yield path, value, layer
+
+
+def _flat(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Yields the values inside lists, tuples and dicts, with their paths."""
+    if isinstance(value, Mapping):
+        for key, entry in value.items():
+            yield from _flat(entry, f"{path}.{key}")
+    elif isinstance(value, list | tuple):
+        for number, entry in enumerate(value):
+            yield from _flat(entry, f"{path}.{number}")
+    else:
+        yield path, value
+
+
+@functools.cache
+def _keras_attributes() -> frozenset[str]:
+    """Names of attributes that Keras itself gives to layers and models."""
+    return frozenset((*vars(keras.layers.Layer()), *vars(keras.Model())))
+
+
+def attributes(layer: keras.layers.Layer) -> dict[str, Any]:
+    """Returns a layer's attributes by name, on every backend."""
+    own = vars(layer)
+    return {**own, **own.get("_modules", {})}  # where PyTorch keeps sub-layers
+
+
+def own_weights(layer: keras.layers.Layer) -> list[keras.Variable]:
+    """Returns the weights that belong to a layer itself, not to its sub-layers, frozen or not.
+
+    Without the private list, those of its sub-layers are among them.
+    """
+    return getattr(layer, "_trainable_variables", layer.weights)
+
+
+def flattened(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
+    """Returns a layer and all layers inside it, each once."""
+    if hasattr(layer, "_flatten_layers"):
+        return list(layer._flatten_layers())
+    return list(_found(layer, {}).values())
+
+
+def _found(value: Any, found: dict[int, keras.layers.Layer]) -> dict[int, keras.layers.Layer]:
+    """Adds the layers in a value, an attribute of a layer, to `found`, by identity."""
+    if isinstance(value, keras.layers.Layer):
+        if id(value) not in found:
+            found[id(value)] = value
+            _found(attributes(value), found)
+    elif isinstance(value, Mapping):
+        _found(list(value.values()), found)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            _found(part, found)
+    return found
+
+
+def created_in_scope() -> list[keras.Variable]:
+    """Returns the variables that were created in the current `keras.StatelessScope`.
+
+    Without the private list, none.
+    """
+    try:
+        from keras.src.backend.common.global_state import get_global_attribute
+    except ImportError:
+        return []
+    return [*(get_global_attribute("uninitialized_variables") or ())]
+
+
+def tracked(values: Iterable[Any]) -> set[int]:
+    """Returns the identities of all objects that a TensorFlow checkpoint of `values` reaches."""
+    waiting, found = list(values), set[int]()
+    while waiting:
+        value = waiting.pop()
+        if id(value) not in found and hasattr(value, "_trackable_children"):
+            found.add(id(value))
+            waiting += value._trackable_children().values()
+    return found

@@ -7,8 +7,11 @@ from typing import Any
 import keras
 from keras import ops
 
+from t2t_lite.errors import UsageError
+from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.layers.attention import EncoderDecoderAttention
 from t2t_lite.layers.auxiliary_losses import AuxiliaryLayer, Statistics
+from t2t_lite.layers.base import flattened
 
 # Keeps the logarithm finite where the softmax has become 0.
 _LEAST_WEIGHT = 1e-9
@@ -57,6 +60,10 @@ class GuidedAttention(EncoderDecoderAttention, AuxiliaryLayer):
         finally:
             self._alignment = None
 
+    def alignment(self, weights: keras.KerasTensor) -> keras.KerasTensor:
+        """Returns the weights [B, Q, S] of the first head alone, which aligns."""
+        return super().alignment(weights[:, :1])
+
     def observe(self, weights: keras.KerasTensor) -> None:
         """Adds the loss of the weights [B, H, T, S], if they are supervised."""
         super().observe(weights)
@@ -74,4 +81,22 @@ class GuidedAttention(EncoderDecoderAttention, AuxiliaryLayer):
                 "entropy": ops.sum(ops.where(is_aligned, entropy, 0.0)),
                 "aligned": ops.sum(ops.cast(is_aligned, "float32")),
             }
+        )
+
+
+def of_hparams(hparams: TransformerHParams, **arguments: Any) -> GuidedAttention:
+    """Creates the layer according to the hparams; for `arguments` see `MultiHeadAttention`."""
+    h = hparams
+    return GuidedAttention(h.hidden_size, h.num_heads, h.guided_alignment_weight, **arguments)
+
+
+def require_guide(model: Any) -> None:
+    """Raises UsageError if a model whose hparams ask for guidance has no attention to guide."""
+    if not (
+        model.has_source_attention
+        and any(isinstance(layer, GuidedAttention) for layer in flattened(model))
+    ):
+        raise UsageError(
+            f"hparam guided_alignment_weight={model.hparams.guided_alignment_weight:g}: this model "
+            "has no attention to a source that an alignment could guide; set it to 0"
         )

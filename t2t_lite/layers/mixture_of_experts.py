@@ -10,10 +10,10 @@ import keras
 from keras import ops
 
 from t2t_lite.errors import UsageError
+from t2t_lite.hparams.mixture_of_experts import MixtureOfExpertsHParams
 from t2t_lite.layers.auxiliary_losses import AuxiliaryLayer, Statistics
-from t2t_lite.layers.base import Layer, seeds_or_new
-from t2t_lite.layers.dropout import Dropout
-from t2t_lite.layers.initializers import unit_scaling
+from t2t_lite.layers.base import Dropout, Layer, seeds_or_new
+from t2t_lite.layers.dense import unit_scaling
 
 _NOISE_EPSILON = 1e-2  # T2T's noise_epsilon: the least standard deviation of the noise
 # Weights of an expert are copied once for each of its blocks: few and large blocks copy little,
@@ -306,3 +306,32 @@ class MixtureOfExperts(AuxiliaryLayer):
     def flops_per_token(self) -> float:
         """Returns the operations of a token's k experts, without those of the gate."""
         return 2.0 * self.k * 2 * self.channels * self.hidden_size
+
+
+def make_mixture(
+    hparams: MixtureOfExpertsHParams,
+    channels: int,
+    dropout_rate: float,
+    seeds: keras.random.SeedGenerator,
+) -> MixtureOfExperts:
+    """Creates a mixture of experts on `channels` features according to the hparams.
+
+    Raises:
+        UsageError: `moe_hidden_sizes` is not one number, or there are fewer than `moe_k` experts.
+    """
+    if not hparams.moe_hidden_sizes.isdecimal() or not int(hparams.moe_hidden_sizes):
+        raise UsageError(
+            f"hparam moe_hidden_sizes={hparams.moe_hidden_sizes!r}: expected one number, because "
+            "an expert has one hidden layer"
+        )
+    return MixtureOfExperts(
+        channels,
+        int(hparams.moe_hidden_sizes),
+        hparams.moe_num_experts,
+        hparams.moe_k,
+        loss_coef=hparams.moe_loss_coef,
+        gating_noise=hparams.moe_gating_noise,
+        dropout_rate=dropout_rate,
+        gain=hparams.initializer_gain,
+        seeds=seeds,
+    )

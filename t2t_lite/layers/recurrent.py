@@ -8,10 +8,8 @@ import keras
 from keras import ops
 
 from t2t_lite.layers.base import Layer
-from t2t_lite.layers.dense import Projection
-from t2t_lite.layers.initializers import unit_scaling
+from t2t_lite.layers.dense import Projection, multiply, unit_scaling
 from t2t_lite.layers.lstm_scan import lstm_scan
-from t2t_lite.layers.shapes import multiply
 
 
 class LSTMState(NamedTuple):

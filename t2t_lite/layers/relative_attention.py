@@ -6,8 +6,9 @@ import keras
 from keras import ops
 
 from t2t_lite.errors import UsageError
+from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.layers.attention import KeysValues, SelfAttention, merge_heads
-from t2t_lite.layers.initializers import unit_scaling
+from t2t_lite.layers.dense import unit_scaling
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
@@ -79,3 +80,9 @@ class RelativeSelfAttention(SelfAttention):
         mixed = ops.matmul(weights, memory.values)
         mixed = mixed + ops.einsum("bhqn,qnd->bhqd", weights, values)
         return self.output_projection(merge_heads(mixed))
+
+
+def of_hparams(hparams: TransformerHParams, heads: int, **sizes: Any) -> RelativeSelfAttention:
+    """Creates the layer according to the hparams; `sizes` as `SelfAttention` takes them."""
+    largest = hparams.max_relative_position
+    return RelativeSelfAttention(hparams.hidden_size, heads, largest, **sizes)

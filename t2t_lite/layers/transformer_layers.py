@@ -1,10 +1,13 @@
-"""A layer of the Transformer's encoder and of its decoder (paper, section 3.1)."""
+"""Positions, residual steps, and a layer of the Transformer's encoder and of its decoder."""
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import keras
 from keras import ops
 
+from t2t_lite.errors import UsageError
 from t2t_lite.layers.attention import (
     EncoderDecoderAttention,
     KeysValues,
@@ -12,15 +15,182 @@ from t2t_lite.layers.attention import (
     causal_bias,
     mask_bias,
 )
-from t2t_lite.layers.base import Layer, seeds_or_new
-from t2t_lite.layers.residual import LayerSteps, Residual
+from t2t_lite.layers.base import Dropout, Layer, seeds_or_new
+
+
+def sinusoids(
+    positions: keras.KerasTensor, channels: int, paper: bool = False
+) -> keras.KerasTensor:
+    """Sines in the first half of the features, cosines in the second, as in T2T.
+
+    The wavelengths form a geometric series from 2π to 20,000π. (The paper interleaves sines and
+    cosines, which is the same up to the order of features.) An odd last feature is 0.
+
+    Args:
+        positions: [N], counted from 0.
+        channels: D.
+        paper: whether wavelengths are the paper's, 2π · 10,000^(2i/D), which end before 20,000π.
+
+    Returns:
+        [N, D], float32.
+    """
+    half = channels // 2
+    step = math.log(10_000.0) / (half if paper else max(half - 1, 1))
+    rates = ops.exp(ops.arange(half, dtype="float32") * -step)  # [D/2]
+    angles = ops.cast(positions, "float32")[:, None] * rates[None, :]  # [N, D/2]
+    signal = ops.concatenate([ops.sin(angles), ops.cos(angles)], axis=1)
+    return ops.pad(signal, [[0, 0], [0, channels - 2 * half]])
+
+
+@keras.saving.register_keras_serializable(package="t2t_lite")
+class Position(Layer):
+    """Adds a position vector to each embedding.
+
+    Args:
+        kind: "timing" (sinusoids), "timing_paper" (see `sinusoids`), "emb" (learned) or "none".
+        channels: D.
+        max_length: rows of the learned table; later positions share the last row.
+        offset: position of the first symbol, for sinusoids.
+        stddev: standard deviation of the table's initial values (default: Glorot's uniform).
+        **kwargs: see `Layer`.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        channels: int,
+        max_length: int = 256,
+        offset: int = 0,
+        stddev: float | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if kind not in ("timing", "timing_paper", "emb", "none"):
+            raise UsageError(f"hparam pos={kind!r}: expected timing, timing_paper, emb or none")
+        if kind == "emb" and max_length < 1:
+            raise UsageError(
+                f"hparam pos=emb learns a vector for each of max_length={max_length} positions: "
+                "set max_length"
+            )
+        self.kind = kind
+        self.channels = channels
+        self.max_length = max_length
+        self.offset = offset
+        self.stddev = stddev
+        if kind == "emb":
+            self.table = self.add_weight(
+                shape=(max_length, channels),
+                initializer=(
+                    "glorot_uniform"
+                    if stddev is None
+                    else keras.initializers.RandomNormal(stddev=stddev)
+                ),
+                name="table",
+            )
+
+    def call(
+        self, x: keras.KerasTensor, positions: keras.KerasTensor | None = None
+    ) -> keras.KerasTensor:
+        """Adds position vectors.
+
+        Args:
+            x: [B, N, D].
+            positions: [N], counted from 0 (default: 0 to N - 1).
+        """
+        if positions is None:
+            positions = ops.arange(ops.shape(x)[1])
+        if self.kind == "none":
+            return x
+        if self.kind == "emb":
+            signal = ops.take(self.table, ops.minimum(positions, self.max_length - 1), axis=0)
+        else:
+            paper = self.kind == "timing_paper"
+            signal = sinusoids(positions + self.offset, self.channels, paper)
+        return x + ops.cast(signal, x.dtype)[None]  # [1, N, D]
+
+
+@keras.saving.register_keras_serializable(package="t2t_lite")
+class LayerSteps(Layer):
+    """A T2T sequence of steps: `n` normalise, `d` dropout, `a` add the sub-layer's input.
+
+    Args:
+        sequence: such as "dan"; "none" and "" do nothing.
+        channels: D.
+        dropout_rate: dropout rate of step `d`.
+        epsilon: added to the variance in step `n`.
+        seeds: the model's seed generator (default: a new one).
+        **kwargs: see `Layer`.
+    """
+
+    def __init__(
+        self,
+        sequence: str,
+        channels: int,
+        dropout_rate: float = 0.0,
+        epsilon: float = 1e-6,
+        seeds: keras.random.SeedGenerator | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.sequence = "" if sequence == "none" else sequence
+        if not set(self.sequence) <= set("nda"):
+            raise UsageError(f"layer sequence {sequence!r}: expected letters n, d, a, or none")
+        self.channels = channels
+        self.dropout_rate = dropout_rate
+        self.epsilon = epsilon
+        self.dropout = Dropout(dropout_rate, seeds_or_new(seeds), dtype=self.dtype_policy)
+        if "n" in self.sequence:
+            self.norm = keras.layers.LayerNormalization(epsilon=epsilon, dtype=self.dtype_policy)
+            self.norm.build((None, None, channels))
+
+    def call(
+        self, x: keras.KerasTensor, before: keras.KerasTensor, training: bool = False
+    ) -> keras.KerasTensor:
+        """Applies the steps to `x` [B, N, D]; step `a` adds `before` [B, N, D]."""
+        for step in self.sequence:
+            if step == "n":
+                x = self.norm(x)
+            elif step == "d":
+                x = self.dropout(x, training=training)
+            else:
+                x = before + x
+        return x
+
+
+@keras.saving.register_keras_serializable(package="t2t_lite")
+class Residual(Layer):
+    """Wraps one sub-layer in its steps before and after.
+
+    Post-norm (paper, section 3.1; T2T's v1) is `LayerNorm(x + Dropout(f(x)))`: "none" before,
+    "dan" after. Pre-norm (v2, v3) is `x + Dropout(f(LayerNorm(x)))`: "n" before, "da" after.
+
+    Args:
+        before: steps applied to the sub-layer's input.
+        after: steps applied to its output.
+        **kwargs: see `Layer`.
+    """
+
+    def __init__(self, before: LayerSteps, after: LayerSteps, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.before = before
+        self.after = after
+
+    def call(
+        self,
+        x: keras.KerasTensor,
+        *,
+        sublayer: Callable[[keras.KerasTensor], keras.KerasTensor],
+        training: bool = False,
+    ) -> keras.KerasTensor:
+        """Applies the sub-layer and its steps to `x` [B, N, D]."""
+        y = sublayer(self.before(x, x, training=training))
+        return self.after(y, x, training=training)
 
 
 class TransformerLayer(Layer):
     """Base of both kinds of layer: the steps around each sub-layer.
 
-    A subclass has the layers `feed_forward`, which takes the same arguments in every form, and
-    `feed_forward_residual`.
+    A subclass has the layers `feed_forward` and `feed_forward_residual`.
 
     Args:
         before: steps before each sub-layer, see `LayerSteps`; "n": pre-norm, "none": post-norm.
@@ -56,15 +226,18 @@ class TransformerLayer(Layer):
         )
         return Residual(before, after, dtype=policy)
 
-    def _feed_forward(
-        self, x: keras.KerasTensor, training: bool, **masks: keras.KerasTensor | None
-    ) -> keras.KerasTensor:
-        """Applies the feed-forward network; masks: [B, L], see `MixtureOfExperts.call`."""
+    def _feed_forward(self, x: keras.KerasTensor, training: bool) -> keras.KerasTensor:
+        """Applies the feed-forward network to `x` [B, L, D]."""
         return self.feed_forward_residual(
-            x,
-            sublayer=lambda y: self.feed_forward(y, training=training, **masks),
-            training=training,
+            x, sublayer=lambda y: self.feed_forward(y, training=training), training=training
         )
+
+    def mask_arguments(self, mask: keras.KerasTensor) -> dict[str, keras.KerasTensor]:
+        """Returns the arguments of a call that tell which positions [B, L] are not padding.
+
+        They are for layers whose feed-forward network, or loss, has to know; by default, none.
+        """
+        return {}
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
@@ -117,12 +290,21 @@ class EncoderLayer(TransformerLayer):
             training: whether dropout is on.
             mask: [B, S], False at padding; Keras passes the mask of `x`.
         """
+        return self._feed_forward(self._attended(x, bias, training, mask), training)
+
+    def _attended(
+        self,
+        x: keras.KerasTensor,
+        bias: keras.KerasTensor | None,
+        training: bool,
+        mask: keras.KerasTensor | None,
+    ) -> keras.KerasTensor:
+        """Applies the attention; arguments as `call` takes them."""
         x = ops.cast(x, self.compute_dtype)
         bias = mask_bias(mask) if bias is None else bias
-        x = self.attention_residual(
+        return self.attention_residual(
             x, sublayer=lambda y: self.attention(y, bias, training=training), training=training
         )
-        return self._feed_forward(x, training, mask=mask)
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
@@ -165,7 +347,6 @@ class DecoderLayer(TransformerLayer):
         padding: keras.KerasTensor | None = None,
         training: bool = False,
         encoder_output_mask: keras.KerasTensor | None = None,
-        x_mask: keras.KerasTensor | None = None,
     ) -> keras.KerasTensor:
         """Maps `x` [B, T, D] to [B, T, D].
 
@@ -177,9 +358,20 @@ class DecoderLayer(TransformerLayer):
             padding: [B, 1, 1, S], hides the source's padding (default: computed from its mask).
             training: whether dropout is on.
             encoder_output_mask: [B, S], False at padding; Keras passes it if there is one.
-            x_mask: [B, T], False at positions that predict padding, which auxiliary losses do not
-                count.
         """
+        x = self._attended(x, encoder_output, causal, padding, training, encoder_output_mask)
+        return self._feed_forward(x, training)
+
+    def _attended(
+        self,
+        x: keras.KerasTensor,
+        encoder_output: keras.KerasTensor | KeysValues,
+        causal: keras.KerasTensor | None,
+        padding: keras.KerasTensor | None,
+        training: bool,
+        encoder_output_mask: keras.KerasTensor | None,
+    ) -> keras.KerasTensor:
+        """Applies both attentions; arguments as `call` takes them."""
         x = ops.cast(x, self.compute_dtype)
         causal = causal_bias(ops.shape(x)[1]) if causal is None else causal
         padding = mask_bias(encoder_output_mask) if padding is None else padding
@@ -188,7 +380,7 @@ class DecoderLayer(TransformerLayer):
         )
         is_memory = isinstance(encoder_output, KeysValues)
         memory = encoder_output if is_memory else self.memory(encoder_output)
-        return self._source_and_feed_forward(x, memory, padding, training, x_mask)
+        return self._with_source(x, memory, padding, training)
 
     @property
     def self_attentions(self) -> list[SelfAttention]:
@@ -226,24 +418,22 @@ class DecoderLayer(TransformerLayer):
             return y
 
         x = self.attention_residual(x, sublayer=attend)
-        return self._source_and_feed_forward(x, memory, padding, training=False), cache
+        x = self._with_source(x, memory, padding, training=False)
+        return self._feed_forward(x, training=False), cache
 
-    def _source_and_feed_forward(
+    def _with_source(
         self,
         x: keras.KerasTensor,
         memory: KeysValues,
         padding: keras.KerasTensor,
         training: bool,
-        counted: keras.KerasTensor | None = None,
     ) -> keras.KerasTensor:
+        """Applies the attention to the source, if there is one."""
         attention = self.source_attention
-        if attention is not None:
-            x = self.source_residual(
-                x,
-                sublayer=lambda y: attention(y, memory, padding, training=training),
-                training=training,
-            )
-        # Not the mask that Keras keeps with `x`: no output may depend on what its own position
-        # will hold, and in a search, an id of 0 is not padding.
-        everywhere = ops.ones_like(x[..., 0], dtype="bool")
-        return self._feed_forward(x, training, mask=everywhere, counted=counted)
+        if attention is None:
+            return x
+        return self.source_residual(
+            x,
+            sublayer=lambda y: attention(y, memory, padding, training=training),
+            training=training,
+        )

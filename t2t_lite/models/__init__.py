@@ -13,5 +13,14 @@ _MODELS = {
     "universal_transformer": "universal_transformer:UniversalTransformer",
 }
 
+# What some hparams, and few users, need of a model.
+_VARIANTS = {
+    "forward_flops": "flops:of_transformer",
+    "frozen": "frozen_weights:freeze",
+    "prepend_mode=prepend_inputs_full_attention": "prepended:full_attention_bias",
+}
+
 for _name, _place in _MODELS.items():
     registry.register_model_at(_name, f"t2t_lite.models.{_place}")
+for _name, _place in _VARIANTS.items():
+    registry.register_variant_at(_name, f"t2t_lite.models.{_place}")

@@ -4,9 +4,7 @@ from typing import Any
 
 import keras
 
-from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
-from t2t_lite.models.prepended import require_one_vocabulary
 from t2t_lite.models.transformer import Transformer
 
 
@@ -40,11 +38,4 @@ class AttentionLM(Transformer):
         **kwargs: Any,
     ) -> None:
         super().__init__(hparams, 0, targets_vocab_size, **kwargs)
-        if inputs_vocab_size and not self.hparams.prepends_inputs:
-            raise UsageError(
-                "attention_lm is a language model, and the problem has inputs, which it would "
-                "ignore: use --model=transformer, or --hparams=prepend_mode="
-                "prepend_inputs_masked_attention"
-            )
-        if inputs_vocab_size:
-            require_one_vocabulary(inputs_vocab_size, targets_vocab_size)
+        self.require_reader(inputs_vocab_size)

@@ -1,6 +1,8 @@
-"""Attention weights of every layer and head for one pair of sentences."""
+"""Attention weights: those to the source in any computation, and all of a pair of sentences."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol, TypeVar
 
 import keras
 import numpy as np
@@ -8,6 +10,28 @@ from keras import ops
 
 from t2t_lite.layers.attention import AttentionHook
 from t2t_lite.models.seq2seq import Seq2Seq
+
+_Result = TypeVar("_Result")
+
+
+class SupportsAttention(Protocol):
+    """A model or an ensemble whose attention can be hooked."""
+
+    def hook_attention(self, hook: AttentionHook) -> AbstractContextManager[None]:
+        """See `Seq2Seq.hook_attention`."""
+
+
+def with_attention(
+    model: SupportsAttention, compute: Callable[[], _Result]
+) -> tuple[_Result, keras.KerasTensor]:
+    """Returns the result of `compute` and the attention of `model` to the source, [B, N, S].
+
+    For an ensemble this is the mean over its models.
+    """
+    seen: list[keras.KerasTensor] = []
+    with model.hook_attention(seen.append):
+        result = compute()
+    return result, ops.mean(ops.stack(seen), axis=0)
 
 
 def attention_maps(

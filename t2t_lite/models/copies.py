@@ -2,8 +2,7 @@
 
 from keras import ops
 
-from t2t_lite.layers import _private_api
-from t2t_lite.layers.base import narrow_matrices, without_initial_values
+from t2t_lite.layers.base import flattened, narrow_matrices, without_initial_values
 from t2t_lite.layers.dense import Projection
 from t2t_lite.models.seq2seq import Seq2Seq
 
@@ -44,5 +43,5 @@ def in_dtype(model: Seq2Seq, dtype: str) -> Seq2Seq:
 
 def _transposed(model: Seq2Seq) -> set[int]:
     """Returns the identities of the kernels that are stored transposed."""
-    layers = _private_api.flattened(model)
+    layers = flattened(model)
     return {id(x.kernel) for x in layers if isinstance(x, Projection) and x.is_transposed}

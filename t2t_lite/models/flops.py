@@ -7,12 +7,16 @@ activations and the optimizer do not count.
 
 import dataclasses
 import math
+from typing import Any
 
 import keras
 from keras import ops
 
-from t2t_lite.layers import _private_api
+from t2t_lite.layers.base import flattened
+from t2t_lite.layers.dense import Embedding
 from t2t_lite.layers.mixture_of_experts import MixtureOfExperts
+from t2t_lite.layers.transformer_layers import Position
+from t2t_lite.models.hparams_model import ModelPart
 
 # The backward pass has two products for each one of the forward pass (Kaplan et al. 2020,
 # "Scaling Laws for Neural Language Models", section 2.1).
@@ -72,7 +76,32 @@ def flops_per_token(layer: keras.layers.Layer) -> float:
         for weight in layer.weights
         if len(weight.shape) == 2 and not weight.name.startswith("relative_")
     )
-    mixtures = [
-        part for part in _private_api.flattened(layer) if isinstance(part, MixtureOfExperts)
-    ]
+    mixtures = [part for part in flattened(layer) if isinstance(part, MixtureOfExperts)]
     return 2.0 * matrices + sum(mixture.flops_per_token() for mixture in mixtures)
+
+
+def flops_of_part(part: ModelPart) -> float:
+    """Returns the operations of all layers of an encoder or decoder for one token.
+
+    Looking up a row of a table takes none.
+    """
+    tables = Embedding | Position
+    return sum(flops_per_token(layer) for layer in part.layers if not isinstance(layer, tables))
+
+
+def of_transformer(model: Any) -> ForwardFlops:
+    """Returns the operations of a model whose encoder and decoder are stacks with attention."""
+    layers = model.attention_layers()
+    own, of_target, of_source = (
+        layers.get(kind, ()) for kind in ("encoder", "decoder", "encoder_decoder")
+    )
+    # The decoder's layers compute keys and values of the source, but per source token.
+    memory = sum(flops_per_token(attention.kv) for attention in of_source)
+    softmax = flops_per_token(model.softmax_embedding)
+    return ForwardFlops(
+        source=(flops_per_token(model.encoder.stack) if model.has_inputs else 0.0) + memory,
+        target=flops_per_token(model.decoder.stack) - memory + softmax,
+        source_source=sum(attention.flops_per_pair() for attention in own),
+        target_source=sum(attention.flops_per_pair() for attention in of_source),
+        target_target=sum(attention.flops_per_pair() for attention in of_target),
+    )

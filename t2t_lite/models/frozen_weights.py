@@ -7,7 +7,7 @@ import keras
 
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import PARTS, BasicHParams
-from t2t_lite.layers.embedding import Embedding
+from t2t_lite.layers.dense import Embedding
 
 
 class ModelWithParts(Protocol):

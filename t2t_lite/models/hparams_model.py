@@ -1,20 +1,28 @@
-"""A Keras model whose sizes and options are hparams."""
+"""A Keras model whose sizes and options are hparams: a whole model, its encoder or its decoder."""
 
 import abc
 import functools
-from typing import Any, ClassVar, Self
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple, Self
 
 import keras
+from keras import ops
 
 from t2t_lite import registry
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
-from t2t_lite.hparams.mixture_of_experts import MixtureOfExpertsHParams
-from t2t_lite.layers import _private_api
-from t2t_lite.layers.base import is_narrow
-from t2t_lite.layers.embedding import Embedding
-from t2t_lite.layers.frozen import FROZEN, freeze_parts, frozen_parts, parts
-from t2t_lite.layers.mixture_of_experts import MixtureOfExperts
+from t2t_lite.layers.base import (
+    FROZEN,
+    created_in_scope,
+    default_policy,
+    flattened,
+    freeze_parts,
+    frozen_parts,
+    is_narrow,
+    parts,
+    tracked,
+)
+from t2t_lite.layers.dense import Embedding
 
 # Keras's dtype policy for each value of the hparam `dtype`; variables are float32, except within
 # `narrow_matrices`.
@@ -23,6 +31,8 @@ _POLICIES = {
     "bfloat16": "mixed_bfloat16",
     "float16": "mixed_float16",
 }
+
+
 _KERAS_ARGUMENTS = ("name", "trainable")  # passed to `keras.Model`
 
 
@@ -87,7 +97,7 @@ class HParamsModel(keras.Model, metaclass=_Completed):
         first called. By Keras's rule, a model that has such layers is not built yet, and its first
         call builds it.
         """
-        self.built = all(part.built for part in _private_api.flattened(self) if part is not self)
+        self.built = all(part.built for part in flattened(self) if part is not self)
 
     def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
         """Traces `call`: Keras would derive the spec from the shapes, and every dtype from one."""
@@ -125,8 +135,8 @@ class HParamsModel(keras.Model, metaclass=_Completed):
         children = super()._trackable_children(save_type, **kwargs)
         if save_type != "checkpoint":
             return children
-        tracked = _private_api.tracked(children.values())
-        left_out = {id(w): w for w in self.weights if id(w) not in tracked}
+        reached = tracked(children.values())
+        left_out = {id(w): w for w in self.weights if id(w) not in reached}
         if left_out:  # so that the names of all others stay those of attributes
             children = {**children}
             for path, weight, _ in parts(self):
@@ -172,30 +182,146 @@ def make_embedding(
     return Embedding(vocab_size, channels, scaled, hparams.embedding_stddev)
 
 
-def make_mixture(
-    hparams: MixtureOfExpertsHParams,
-    channels: int,
-    dropout_rate: float,
-    seeds: keras.random.SeedGenerator,
-) -> MixtureOfExperts:
-    """Creates a mixture of experts on `channels` features according to the hparams.
+class FirstCall(keras.Operation):
+    """The first call of a model in training, traced without computing anything.
 
-    Raises:
-        UsageError: `moe_hidden_sizes` is not one number, or there are fewer than `moe_k` experts.
+    Args:
+        model: the model, whose layers may create their weights in the call.
     """
-    if not hparams.moe_hidden_sizes.isdecimal() or not int(hparams.moe_hidden_sizes):
+
+    def __init__(self, model: keras.Model) -> None:
+        super().__init__(name=model.name)
+        self._model = model
+        self._created: list[keras.Variable] = []
+
+    def call(self, features: Any) -> Any:
+        """Calls the model, and notes what it creates."""
+        before = len(created_in_scope())  # by what the model is part of
+        outputs = self._model.call(features, training=True)
+        self._created = created_in_scope()[before:]
+        return outputs
+
+    def require_own_weights(self) -> None:
+        """Raises UsageError if the call has created weights that the model does not have."""
+        own = {id(variable) for variable in self._model.variables}
+        require_own(self._model, [one.path for one in self._created if id(one) not in own])
+
+
+def require_own(model: keras.Model, foreign: Sequence[str]) -> None:
+    """Raises UsageError if there are variables that the model uses and does not have.
+
+    Args:
+        model: the model.
+        foreign: the names of such variables.
+    """
+    if foreign:
         raise UsageError(
-            f"hparam moe_hidden_sizes={hparams.moe_hidden_sizes!r}: expected one number, because "
-            "an expert has one hidden layer"
+            f"{type(model).__name__}: the loss depends on {', '.join(foreign)}, which the model "
+            "does not have, so that nothing trains or restores it: keep the layer in an attribute "
+            "of the model, or in a list or dict that is one, and make weights with add_weight, not "
+            "tf.Variable"
         )
-    return MixtureOfExperts(
-        channels,
-        int(hparams.moe_hidden_sizes),
-        hparams.moe_num_experts,
-        hparams.moe_k,
-        loss_coef=hparams.moe_loss_coef,
-        gating_noise=hparams.moe_gating_noise,
-        dropout_rate=dropout_rate,
-        gain=hparams.initializer_gain,
-        seeds=seeds,
-    )
+
+
+class DecodeState(NamedTuple):
+    """The state of a model between steps: nested dicts, lists and tuples of tensors."""
+
+    sentence: Any  # leading dimension B; shared by all beams, never copied
+    hypothesis: Any  # leading dimensions [B, K]; gathered when beams are reordered
+    weights: Any = ()  # shared by all sentences: weights in the form that every step needs
+
+
+class ModelPart(HParamsModel, abc.ABC):
+    """Base of encoders and decoders: an embedding and layers.
+
+    Args:
+        hparams: an object of `hparams_class`, or the name of a registered set.
+        embedding: V, or a layer to share.
+        seeds: the whole model's generator of dropout masks (default: a new one).
+        **kwargs: hparams to change; `name` and `trainable` go to Keras.
+    """
+
+    embedding: Embedding
+
+    def __init__(
+        self,
+        hparams: BasicHParams | str,
+        embedding: int | Embedding,
+        *,
+        seeds: keras.random.SeedGenerator | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(hparams, seeds=seeds, **kwargs)
+        with default_policy(self.dtype_policy):
+            if not isinstance(embedding, Embedding):
+                embedding = make_embedding(self.hparams, int(embedding))
+            self.embedding = embedding
+            self.make_layers()
+
+    @abc.abstractmethod
+    def make_layers(self) -> None:
+        """Checks the hparams and creates the layers, as attributes; `embedding` exists."""
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns what `from_config` needs, including the embedding, which may be shared."""
+        serialized = keras.saving.serialize_keras_object(self.embedding)
+        # Keras restores a layer that encoder and decoder share by this key. Keras sets it, but
+        # loses it when the second part of a model is saved after the first.
+        serialized["shared_object_id"] = id(self.embedding)
+        return {**super().get_config(), "embedding": serialized}
+
+
+class Encoder(ModelPart):
+    """Base of encoders: ids [B, S] -> [B, S, D], with a mask that is False at padding (id 0)."""
+
+    @abc.abstractmethod
+    def encode(self, inputs: keras.KerasTensor, training: bool = False) -> Any:
+        """Encodes `inputs` [B, S]; returns what the decoder reads.
+
+        Its first item is what a call returns, unless the encoder's `call` says otherwise.
+        """
+
+    def call(self, inputs: keras.KerasTensor, training: bool = False) -> keras.KerasTensor:
+        """Encodes `inputs` [B, S]; returns [B, S, D]."""
+        return self.encode(inputs, training)[0]
+
+    def compute_mask(
+        self, inputs: keras.KerasTensor, previous_mask: keras.KerasTensor | None = None
+    ) -> keras.KerasTensor:
+        """Returns which of `inputs` [B, S] are not padding."""
+        return ops.not_equal(inputs, 0)
+
+
+class Decoder(ModelPart):
+    """Base of decoders: ids [B, T] and what the encoder's `encode` returns -> [B, T, D].
+
+    Position t depends only on targets before t; the decoder shifts them right.
+    """
+
+    @abc.abstractmethod
+    def call(
+        self, targets: keras.KerasTensor, memory: Any, training: bool = False
+    ) -> keras.KerasTensor:
+        """Maps `targets` [B, T] to [B, T, D], given `memory`, the result of `encode`."""
+
+    def require_known(self, id_: int, name: str) -> None:
+        """Raises UsageError if the value of the hparam `name` is not an id of the targets."""
+        if id_ >= self.embedding.vocab_size:
+            raise UsageError(
+                f"hparam {name}={id_}: expected an id of the target vocabulary, which has "
+                f"{self.embedding.vocab_size}"
+            )
+
+    @abc.abstractmethod
+    def start(self, memory: Any, beams: int, length: int) -> DecodeState:
+        """Allocates state for `length` steps of `beams` hypotheses; see `Seq2Seq`."""
+
+    def grow(self, state: DecodeState, length: int) -> DecodeState:
+        """Extends the state to `length` steps; by default, its size does not depend on them."""
+        return state
+
+    @abc.abstractmethod
+    def step(
+        self, ids: keras.KerasTensor, step: keras.KerasTensor, state: DecodeState
+    ) -> tuple[keras.KerasTensor, DecodeState]:
+        """Takes a step as `Seq2Seq.decode_step`; returns [B, K, D] and the new state."""

@@ -8,14 +8,11 @@ from keras import ops
 
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.lstm import LSTMHParams
-from t2t_lite.layers.base import Stack
-from t2t_lite.layers.dense import Projection
-from t2t_lite.layers.dropout import Dropout
-from t2t_lite.layers.embedding import Embedding
+from t2t_lite.layers.base import Dropout, Stack
+from t2t_lite.layers.dense import Embedding, Projection
 from t2t_lite.layers.recurrent import CELLS, Recurrent, State, run_cell, supports_jit
 from t2t_lite.layers.recurrent_attention import ATTENTION, SourceMemory
-from t2t_lite.models.encoder_decoder import Decoder, Encoder
-from t2t_lite.models.hparams_model import make_embedding
+from t2t_lite.models.hparams_model import Decoder, Encoder, make_embedding
 from t2t_lite.models.recurrent import (
     AttentiveDecoder,
     AttentiveSeq2Seq,

@@ -10,9 +10,11 @@ import keras
 from keras import ops
 
 from t2t_lite.errors import UsageError
+from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.layers.attention import MASKED
-from t2t_lite.models.encoder_decoder import EncoderDecoder
-from t2t_lite.models.seq2seq import DecodeState, Features
+from t2t_lite.models.hparams_model import DecodeState
+from t2t_lite.models.seq2seq import EncoderDecoder, Features
+from t2t_lite.registry import snake_case
 
 
 def joined(inputs: keras.KerasTensor, targets: keras.KerasTensor) -> keras.KerasTensor:
@@ -82,18 +84,36 @@ class MayPrepend(EncoderDecoder):
     which training predicts.
     """
 
+    hparams: TransformerHParams
+
     def make_layers(self) -> None:
         """See `Seq2Seq.make_layers`."""
         if self.hparams.prepends_inputs and self.has_inputs:
             require_one_vocabulary(self.inputs_vocab_size, self.targets_vocab_size)
         super().make_layers()
 
+    def require_reader(self, inputs_vocab_size: int) -> None:
+        """Raises UsageError if a model without an encoder would ignore or misread sources."""
+        if inputs_vocab_size and not self.hparams.prepends_inputs:
+            raise UsageError(
+                f"{snake_case(type(self).__name__)} is a language model, and the problem has "
+                "inputs, which it would ignore: use --model=transformer, or --hparams=prepend_mode="
+                "prepend_inputs_masked_attention"
+            )
+        if inputs_vocab_size:
+            require_one_vocabulary(inputs_vocab_size, self.targets_vocab_size)
+
+    @property
+    def takes_inputs(self) -> bool:
+        """Whether a call takes sources: for an encoder, or prepended to the targets."""
+        return super().takes_inputs or self.hparams.prepends_inputs
+
     def call(self, features: Features, training: bool = False) -> keras.KerasTensor:
         """Returns logits [B, T, V]; see `Seq2Seq.call`."""
         if not self.hparams.prepends_inputs:
             return super().call(features, training=training)
         self._require_sides(features)
-        features = self._with_dropped_symbols(features, training)
+        features = self.with_dropped_symbols(features, training)
         return self.output_projection(self._hidden_of_targets(features, training=training))
 
     def hidden(self, features: Features, training: bool = False) -> keras.KerasTensor:
@@ -115,6 +135,14 @@ class MayPrepend(EncoderDecoder):
     def has_source_attention(self) -> bool:
         """See `Seq2Seq.has_source_attention`; prepended sources are read in two ways."""
         return super().has_source_attention and not self.hparams.prepends_inputs
+
+    def _require_source(self) -> None:
+        super()._require_source()
+        if self.hparams.prepends_inputs:
+            raise UsageError(
+                f"hparam prepend_mode={self.hparams.prepend_mode}: the attention to the source is "
+                "not available, since the decoder reads the source, too"
+            )
 
     @property
     def can_narrow(self) -> bool:

@@ -13,9 +13,9 @@ from keras import ops
 from t2t_lite.errors import UsageError
 from t2t_lite.layers.attention import AttentionHook
 from t2t_lite.layers.recurrent_attention import RecurrentAttention, SourceMemory
-from t2t_lite.models.encoder_decoder import Decoder, Encoder, EncoderDecoder
-from t2t_lite.models.flops import ForwardFlops, flops_per_token
-from t2t_lite.models.seq2seq import AttentionLayer, DecodeState
+from t2t_lite.models.flops import ForwardFlops, flops_of_part, flops_per_token
+from t2t_lite.models.hparams_model import Decoder, Encoder
+from t2t_lite.models.seq2seq import AttentionLayer, DecodeState, EncoderDecoder
 
 _States = TypeVar("_States")
 
@@ -42,8 +42,8 @@ class RecurrentSeq2Seq(EncoderDecoder):
     def forward_flops(self) -> ForwardFlops:
         """Counts the operations of a forward pass; see `Seq2Seq.forward_flops`."""
         return ForwardFlops(
-            source=self.encoder.flops_per_token(),
-            target=self.decoder.flops_per_token() + flops_per_token(self.softmax_embedding),
+            source=flops_of_part(self.encoder),
+            target=flops_of_part(self.decoder) + flops_per_token(self.softmax_embedding),
         )
 
 
@@ -64,11 +64,6 @@ class AttentiveDecoder(Decoder, abc.ABC):
     def start(self, memory: Encoded, beams: int, length: int) -> DecodeState:
         """See `Decoder.start`."""
         return DecodeState(*self._start(memory, beams))
-
-    def flops_per_token(self) -> float:
-        """Returns the operations of all layers for one target token."""
-        others = super().flops_per_token() - flops_per_token(self.attention)
-        return others + sum(map(flops_per_token, self.attention.query_layers()))
 
 
 class AttentiveSeq2Seq(RecurrentSeq2Seq):
@@ -96,6 +91,9 @@ class AttentiveSeq2Seq(RecurrentSeq2Seq):
         return dataclasses.replace(
             flops,
             source=flops.source + sum(map(flops_per_token, attention.key_layers())),
+            target=flops.target
+            - flops_per_token(attention)
+            + sum(map(flops_per_token, attention.query_layers())),
             target_source=attention.flops_per_pair(),
         )
 

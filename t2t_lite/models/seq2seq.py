@@ -5,34 +5,36 @@ takes one step of all hypotheses at a time. Search uses only this protocol.
 """
 
 import abc
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import keras
 from keras import ops
 
+from t2t_lite import registry
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
-from t2t_lite.layers import _private_api
 from t2t_lite.layers.attention import AttentionHook
-from t2t_lite.layers.auxiliary_losses import AuxiliaryLayer, Statistics, collected_statistics
-from t2t_lite.layers.base import default_policy
-from t2t_lite.layers.dropout import drop_symbols
-from t2t_lite.layers.embedding import Embedding
-from t2t_lite.layers.position import Position
-from t2t_lite.models.flops import ForwardFlops
-from t2t_lite.models.frozen_weights import freeze
-from t2t_lite.models.hparams_model import HParamsModel, make_embedding
-from t2t_lite.models.known_weights import FirstCall
-from t2t_lite.models.output_projection import OutputProjection
+from t2t_lite.layers.base import default_policy, flattened
+from t2t_lite.layers.dense import Embedding, OutputProjection, OutputRows, drop_symbols
+from t2t_lite.layers.transformer_layers import Position
+from t2t_lite.models.hparams_model import (
+    Decoder,
+    Encoder,
+    FirstCall,
+    HParamsModel,
+    make_embedding,
+)
+from t2t_lite.models.hparams_model import (
+    DecodeState as DecodeState,
+)
 
 # {"inputs": [B, S], "targets": [B, T]}, integer ids, 0 at padding.
 Features = dict[str, keras.KerasTensor]
 
-_SIDES = ("inputs", "targets")
 
-_Result = TypeVar("_Result")
+_SIDES = ("inputs", "targets")
 
 
 class AttentionLayer(Protocol):
@@ -49,14 +51,6 @@ class VocabularyRows(NamedTuple):
     side: str  # `inputs` or `targets`, whose vocabulary it is
     axis: int = 0  # that of the rows
     first_id: int = 0  # the id of the first row
-
-
-class DecodeState(NamedTuple):
-    """The state of a model between steps: nested dicts, lists and tuples of tensors."""
-
-    sentence: Any  # leading dimension B; shared by all beams, never copied
-    hypothesis: Any  # leading dimensions [B, K]; gathered when beams are reordered
-    weights: Any = ()  # shared by all sentences: weights in the form that every step needs
 
 
 class _Embeddings(HParamsModel):
@@ -102,31 +96,6 @@ class _Embeddings(HParamsModel):
             yield VocabularyRows(f"output_projection/{weight.name}", weight, "targets")
 
 
-class _AuxiliaryLosses(HParamsModel):
-    """The losses of a model's layers in addition to that of the tokens."""
-
-    @property
-    def auxiliary_layers(self) -> list[AuxiliaryLayer]:
-        """The layers with losses in addition to that of the tokens."""
-        parts = _private_api.flattened(self)
-        return [part for part in parts if isinstance(part, AuxiliaryLayer)]
-
-    def auxiliary_losses(self, sums: Sequence[Statistics]) -> dict[str, keras.KerasTensor]:
-        """Returns the weighted losses of a batch by name; layers/auxiliary_losses.py has more.
-
-        Args:
-            sums: those of `Seq2Seq.hidden_and_statistics`, over all parts of the batch.
-
-        Returns:
-            float32 scalars, to be added to the mean loss of a token.
-        """
-        losses: dict[str, keras.KerasTensor] = {}
-        for layer, own in zip(self.auxiliary_layers, sums, strict=True):
-            for name, loss in layer.auxiliary_losses(own).items():
-                losses[name] = losses[name] + loss if name in losses else loss
-        return losses
-
-
 class _SourceAttention(HParamsModel):
     """What observes the attention of a model to its source; by default, there is none."""
 
@@ -150,7 +119,7 @@ class _SourceAttention(HParamsModel):
         return {}
 
 
-class Seq2Seq(_Embeddings, _AuxiliaryLosses, _SourceAttention, abc.ABC):
+class Seq2Seq(_Embeddings, _SourceAttention, abc.ABC):
     """Base of all models.
 
     A subclass creates its layers in `make_layers`.
@@ -208,7 +177,8 @@ class Seq2Seq(_Embeddings, _AuxiliaryLosses, _SourceAttention, abc.ABC):
         super().complete()
         if not self.built:
             self.build()
-        freeze(self)
+        if self.hparams.frozen:
+            registry.variant("frozen")(self)
 
     def build(self, input_shape: Any = None) -> None:
         """Calls the model once, as in training, for layers that create their weights in a call.
@@ -231,19 +201,24 @@ class Seq2Seq(_Embeddings, _AuxiliaryLosses, _SourceAttention, abc.ABC):
         first_call = FirstCall(self)
         first_call.compute_output_spec(features)
         first_call.require_own_weights()
-        for part in reversed(_private_api.flattened(self)):  # of what is nested, the inner first
+        for part in reversed(flattened(self)):  # of what is nested, the inner first
             if isinstance(part, HParamsModel) and part is not self:
                 part.complete()  # it need not have been called itself: see `Encoder.encode`
 
     @property
     def takes_inputs(self) -> bool:
-        """Whether a call takes sources: for an encoder, or prepended to the targets."""
-        return self.has_inputs or self.hparams.prepends_inputs
+        """Whether a call takes sources."""
+        return self.has_inputs
 
     @property
     def has_source_attention(self) -> bool:
         """Whether the model has attention to the source, which `hook_attention` can observe."""
         return self.has_inputs and type(self).hook_attention is not _SourceAttention.hook_attention
+
+    def _require_source(self) -> None:
+        """Raises UsageError if a model of a kind that has attention to the source has no source."""
+        if not self.has_inputs:
+            raise UsageError("a language model has no source to attend to")
 
     # ---- training
 
@@ -254,7 +229,7 @@ class Seq2Seq(_Embeddings, _AuxiliaryLosses, _SourceAttention, abc.ABC):
             UsageError: `features` is not a dict, or lacks a side.
         """
         self._require_sides(features)
-        hidden = self.hidden(self._with_dropped_symbols(features, training), training=training)
+        hidden = self.hidden(self.with_dropped_symbols(features, training), training=training)
         return self.output_projection(hidden)
 
     def _require_sides(self, features: Features) -> None:
@@ -293,7 +268,7 @@ class Seq2Seq(_Embeddings, _AuxiliaryLosses, _SourceAttention, abc.ABC):
         `Embedding` maps it to zero, and it is not padding.
         """
 
-    def _with_dropped_symbols(self, features: Features, training: bool) -> Features:
+    def with_dropped_symbols(self, features: Features, training: bool) -> Features:
         """Returns the features as `hidden` takes them: in training, with `symbol_dropout`."""
         rate = self.hparams.symbol_dropout
         if not training or not rate:
@@ -301,20 +276,10 @@ class Seq2Seq(_Embeddings, _AuxiliaryLosses, _SourceAttention, abc.ABC):
         dropped = {name: drop_symbols(features[name], rate, self.seeds) for name in _SIDES}
         return {**features, **dropped}
 
-    def hidden_and_statistics(
-        self, features: Features, training: bool = False
-    ) -> tuple[keras.KerasTensor, list[Statistics]]:
-        """Returns `hidden`, and the sums over real tokens of each of `auxiliary_layers`."""
-        features = self._with_dropped_symbols(features, training)
-        with collected_statistics() as collected:
-            hidden = self.hidden(features, training=training)
-        layers = self.auxiliary_layers
-        return hidden, [collected.get(layer) or layer.no_statistics() for layer in layers]
-
     @property
     def learned_positions(self) -> int:
         """The positions for which the model learns a vector; 0: its positions have no end."""
-        parts = _private_api.flattened(self)
+        parts = flattened(self)
         tables = [p for p in parts if isinstance(p, Position) and p.kind == "emb"]
         return min((table.max_length for table in tables), default=0)
 
@@ -333,9 +298,9 @@ class Seq2Seq(_Embeddings, _AuxiliaryLosses, _SourceAttention, abc.ABC):
         """Whether a search may compute the logits of a part of the vocabulary alone: `narrow`."""
         return False
 
-    def forward_flops(self) -> ForwardFlops:
-        """Returns the operations of a forward pass; zeros if the model does not count them."""
-        return ForwardFlops()
+    def forward_flops(self) -> Any:
+        """Returns the operations of a forward pass, `ForwardFlops`; None: nothing counts them."""
+        return None
 
     # ---- search
 
@@ -380,24 +345,77 @@ class Seq2Seq(_Embeddings, _AuxiliaryLosses, _SourceAttention, abc.ABC):
         return {**super().get_config(), **sizes}
 
 
-class SupportsAttention(Protocol):
-    """A model or an ensemble whose attention can be hooked."""
+class EncoderDecoder(Seq2Seq):
+    """Base of models of an encoder, a decoder and an output projection, which own the layers.
 
-    def hook_attention(self, hook: AttentionHook) -> AbstractContextManager[None]:
-        """See `Seq2Seq.hook_attention`."""
-
-
-def with_attention(
-    model: SupportsAttention, compute: Callable[[], _Result]
-) -> tuple[_Result, keras.KerasTensor]:
-    """Returns the result of `compute` and the attention of `model` to the source, [B, N, S].
-
-    For an ensemble this is the mean over its models.
+    Attributes:
+        encoder: maps ids [B, S] to [B, S, D]; None in a language model.
+        decoder: maps ids [B, T] and the result of `encode` to [B, T, D].
     """
-    seen: list[keras.KerasTensor] = []
-    with model.hook_attention(seen.append):
-        result = compute()
-    return result, ops.mean(ops.stack(seen), axis=0)
+
+    encoder_class: ClassVar[type[Encoder]]
+    decoder_class: ClassVar[type[Decoder]]
+
+    def make_layers(self) -> None:
+        """Creates encoder and decoder."""
+        h, seeds = self.hparams, self.seeds
+        if self.has_inputs:
+            self.encoder = self.encoder_class(
+                h, self.inputs_embedding, seeds=seeds, name=f"{self.name}_encoder"
+            )
+        self.decoder = self.decoder_class(
+            h,
+            self.targets_embedding,
+            seeds=seeds,
+            name=f"{self.name}_decoder",
+            **self._decoder_arguments(),
+        )
+        self.supports_jit = all(part.supports_jit for part in flattened(self))
+
+    def _decoder_arguments(self) -> dict[str, Any]:
+        """Returns further arguments of `decoder_class`."""
+        return {}
+
+    def encode(self, inputs: keras.KerasTensor, training: bool = False) -> Any:
+        """Encodes `inputs` [B, S]; returns what the decoder reads."""
+        return self.encoder.encode(inputs, training)
+
+    def hidden(self, features: Features, training: bool = False) -> keras.KerasTensor:
+        """Returns the decoder's output [B, T, D]; see `Seq2Seq.hidden`."""
+        memory = self.encode(features["inputs"], training)
+        return self.decoder(features["targets"], memory, training=training)
+
+    def start_decoding(self, inputs: keras.KerasTensor, beams: int, length: int) -> DecodeState:
+        """Encodes `inputs` [B, S]; see `Seq2Seq.start_decoding`."""
+        state = self.decoder.start(self.encode(inputs), beams, length)
+        return state._replace(weights=(state.weights, self.output_projection.kernel()))
+
+    def grow(self, state: DecodeState, length: int) -> DecodeState:
+        """Extends the state to `length` steps in total; see `Seq2Seq.grow`."""
+        return self.decoder.grow(state, length)
+
+    @property
+    def can_narrow(self) -> bool:
+        """See `Seq2Seq.can_narrow`."""
+        return self.takes_inputs
+
+    def narrow(self, state: DecodeState, ids: keras.KerasTensor) -> DecodeState:
+        """Narrows the vocabulary of the targets to `ids` [U], of which the first is padding.
+
+        From then on, `decode_step` takes and predicts places in them in place of ids.
+        """
+        of_decoder, _ = state.weights
+        return state._replace(weights=(of_decoder, self.output_projection.rows(ids)))
+
+    def decode_step(
+        self, ids: keras.KerasTensor, step: keras.KerasTensor, state: DecodeState
+    ) -> tuple[keras.KerasTensor, DecodeState]:
+        """Takes one step of every hypothesis; see `Seq2Seq.decode_step`."""
+        of_decoder, kernel = state.weights
+        if isinstance(kernel, OutputRows):
+            ids = ops.take(kernel.ids, ids)
+        hidden, after = self.decoder.step(ids, step, state._replace(weights=of_decoder))
+        return self.output_projection(hidden, kernel), after._replace(weights=state.weights)
 
 
 def shift_right(

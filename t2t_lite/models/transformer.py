@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import keras
 from keras import ops
 
+from t2t_lite import registry
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.transformer import TransformerHParams
@@ -15,29 +16,22 @@ from t2t_lite.layers.attention import (
     AttentionHook,
     EncoderDecoderAttention,
     MultiHeadAttention,
-    ParameterAttention,
     SelfAttention,
-    causal_bias,
+    future_bias,
     mask_bias,
     padding_bias,
 )
-from t2t_lite.layers.base import Stack
-from t2t_lite.layers.dropout import Dropout
-from t2t_lite.layers.embedding import Embedding
-from t2t_lite.layers.feed_forward import FeedForward
-from t2t_lite.layers.guided_attention import GuidedAttention
-from t2t_lite.layers.mixture_of_experts import MixtureOfExperts
-from t2t_lite.layers.position import Position
-from t2t_lite.layers.recomputation import recomputed
-from t2t_lite.layers.relative_attention import RelativeSelfAttention
-from t2t_lite.layers.residual import LayerSteps
-from t2t_lite.layers.transformer_layers import DecoderLayer, EncoderLayer
-from t2t_lite.models.encoder_decoder import Decoder, Encoder, ModelPart
-from t2t_lite.models.flops import ForwardFlops, flops_per_token
-from t2t_lite.models.hparams_model import make_mixture
-from t2t_lite.models.output_projection import OutputProjection
-from t2t_lite.models.prepended import MayPrepend, full_attention_bias
-from t2t_lite.models.seq2seq import DecodeState, Features, shift_right
+from t2t_lite.layers.base import Dropout, Stack
+from t2t_lite.layers.dense import Embedding, FeedForward, OutputProjection
+from t2t_lite.layers.transformer_layers import (
+    DecoderLayer,
+    EncoderLayer,
+    LayerSteps,
+    Position,
+)
+from t2t_lite.models.hparams_model import Decoder, DecodeState, Encoder, ModelPart
+from t2t_lite.models.prepended import MayPrepend
+from t2t_lite.models.seq2seq import Features, shift_right
 from t2t_lite.text.sample import ALIGNMENT
 
 # Rows of T2T's target-space embedding, and the row that it uses for translation.
@@ -98,15 +92,15 @@ class TransformerPart(ModelPart):
         sizes = {**self._attention_arguments(), "neighborhood": h.attention_neighborhood}
         if h.self_attention_type == "dot_product":
             return SelfAttention(h.hidden_size, heads, **sizes)
-        return RelativeSelfAttention(h.hidden_size, heads, h.max_relative_position, **sizes)
+        return registry.variant(f"self_attention_type={h.self_attention_type}")(h, heads, **sizes)
 
     def _source_attention(self, is_last: bool = False) -> EncoderDecoderAttention:
         h, arguments = self.hparams, self._attention_arguments()
-        if is_last and (weight := h.guided_alignment_weight):
-            return GuidedAttention(h.hidden_size, h.num_heads, weight, **arguments)
+        if is_last and h.is_guided:
+            return registry.variant("guided_alignment_weight")(h, **arguments)
         return EncoderDecoderAttention(h.hidden_size, h.num_heads, **arguments)
 
-    def _feed_forward(self) -> FeedForward | ParameterAttention | MixtureOfExperts:
+    def _feed_forward(self) -> keras.layers.Layer:
         h = self.hparams
         if h.ffn_layer == "dense_relu_dense":
             return FeedForward(
@@ -122,29 +116,21 @@ class TransformerPart(ModelPart):
                 f"hparam ffn_activation={h.ffn_activation}: ffn_layer={h.ffn_layer} has none; set "
                 "ffn_activation=relu"
             )
-        if h.ffn_layer == "local_moe":
-            return make_mixture(h, h.hidden_size, h.relu_dropout, self.seeds)
-        sizes = {
-            **self._attention_arguments(),
-            "key_channels": h.parameter_attention_key_channels or h.hidden_size,
-            "value_channels": h.parameter_attention_value_channels or h.hidden_size,
-        }
-        heads = h.parameter_attention_heads or h.num_heads
-        return ParameterAttention(h.hidden_size, heads, h.filter_size, **sizes)
+        return registry.variant(f"ffn_layer={h.ffn_layer}")(h, self.seeds)
 
     def _run(
-        self, layer: keras.layers.Layer, training: bool, **mask: keras.KerasTensor
+        self, layer: keras.layers.Layer, training: bool, mask: keras.KerasTensor
     ) -> Callable[..., keras.KerasTensor]:
         """Returns a function from the layer's input tensors to its output.
 
         Args:
             layer: of the stack.
             training: whether dropout is on.
-            **mask: [B, L], False at padding, by the name of the layer's argument for it.
+            mask: [B, L], False at padding.
         """
-        run = functools.partial(layer, training=training, **mask)
+        run = functools.partial(layer, training=training, **layer.mask_arguments(mask))
         recompute = training and self.hparams.recompute_activations
-        return recomputed(run, self.seeds) if recompute else run
+        return registry.variant("recompute_activations")(run, self.seeds) if recompute else run
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
@@ -172,8 +158,9 @@ class TransformerEncoder(TransformerPart, Encoder):
             self.target_space = self.add_weight(shape, "glorot_uniform", name="target_space")
 
     def _make_stack(self) -> Stack:
+        kind = registry.variant(f"encoder_layer={self.hparams.ffn_layer}", EncoderLayer)
         return Stack(
-            EncoderLayer(self._self_attention(), self._feed_forward(), **self._layer_arguments())
+            kind(self._self_attention(), self._feed_forward(), **self._layer_arguments())
             for _ in range(self.hparams.encoder_layers)
         )
 
@@ -206,7 +193,7 @@ class TransformerEncoder(TransformerPart, Encoder):
             training: whether dropout is on.
         """
         for layer in self.stack:
-            x = self._run(layer, training, mask=mask)(x, padding)
+            x = self._run(layer, training, mask)(x, padding)
         return x
 
 
@@ -243,9 +230,10 @@ class TransformerDecoder(TransformerPart, Decoder):
         super().make_layers()
 
     def _make_stack(self) -> Stack:
+        kind = registry.variant(f"decoder_layer={self.hparams.ffn_layer}", DecoderLayer)
         count = self.hparams.decoder_layers
         return Stack(
-            DecoderLayer(
+            kind(
                 self._self_attention(),
                 self._source_attention(layer == count) if self.has_inputs else None,
                 self._feed_forward(),
@@ -283,10 +271,8 @@ class TransformerDecoder(TransformerPart, Decoder):
         x = self.position(shift_right(self.embedding(targets), start), ops.arange(length))
         x = self.dropout(x, training=training)
         mask = ops.not_equal(targets, 0)
-        h = self.hparams
-        full = h.prepends_inputs and not h.predicts_inputs
-        causal = full_attention_bias(targets) if full else causal_bias(length)
-        x = self._run_layers(x, encoder_output, causal, padding, mask, training)
+        hiding = registry.variant(f"prepend_mode={self.hparams.prepend_mode}", future_bias)
+        x = self._run_layers(x, encoder_output, hiding(targets), padding, mask, training)
         return self.end(x, x, training=training)
 
     def _run_layers(
@@ -309,7 +295,7 @@ class TransformerDecoder(TransformerPart, Decoder):
             training: whether dropout is on.
         """
         for layer in self.stack:
-            x = self._run(layer, training, x_mask=mask)(x, encoder_output, causal, padding)
+            x = self._run(layer, training, mask)(x, encoder_output, causal, padding)
         return x
 
     def start(self, memory: Any, beams: int, length: int) -> DecodeState:
@@ -400,16 +386,8 @@ class Transformer(MayPrepend):
     def make_layers(self) -> None:
         """Creates encoder and decoder; refuses to align without attention to the source."""
         super().make_layers()
-        h = self.hparams
-        if h.is_guided and (h.prepends_inputs or not self._has_guide):
-            raise UsageError(
-                f"hparam guided_alignment_weight={h.guided_alignment_weight:g}: this model has no "
-                "attention to a source that an alignment could guide; set it to 0"
-            )
-
-    @property
-    def _has_guide(self) -> bool:
-        return any(isinstance(layer, GuidedAttention) for layer in self.auxiliary_layers)
+        if self.hparams.is_guided:
+            registry.variant("require_guide")(self)
 
     def hidden(self, features: Features, training: bool = False) -> keras.KerasTensor:
         """Returns the decoder's output [B, T, D]; in training, `alignment` [B, T] guides it."""
@@ -444,22 +422,9 @@ class Transformer(MayPrepend):
         nothing = ops.zeros((*ops.shape(inputs), self.hparams.hidden_size), self.compute_dtype)
         return nothing, padding_bias(inputs)
 
-    def forward_flops(self) -> ForwardFlops:
+    def forward_flops(self) -> Any:
         """Counts the operations of a forward pass; see `Seq2Seq.forward_flops`."""
-        layers = self.attention_layers()
-        own, of_target, of_source = (
-            layers.get(kind, ()) for kind in ("encoder", "decoder", "encoder_decoder")
-        )
-        # The decoder's layers compute keys and values of the source, but per source token.
-        memory = sum(flops_per_token(attention.kv) for attention in of_source)
-        softmax = flops_per_token(self.softmax_embedding)
-        return ForwardFlops(
-            source=(flops_per_token(self.encoder.stack) if self.has_inputs else 0.0) + memory,
-            target=flops_per_token(self.decoder.stack) - memory + softmax,
-            source_source=sum(attention.flops_per_pair() for attention in own),
-            target_source=sum(attention.flops_per_pair() for attention in of_source),
-            target_target=sum(attention.flops_per_pair() for attention in of_target),
-        )
+        return registry.variant("forward_flops")(self)
 
     @contextlib.contextmanager
     def hook_attention(self, hook: AttentionHook) -> Iterator[None]:
@@ -467,18 +432,9 @@ class Transformer(MayPrepend):
 
         With the hparam `guided_alignment_weight`, it is that of the first head, which aligns.
         """
-        if not self.has_inputs:
-            raise UsageError("a language model has no source to attend to")
-        if self.hparams.prepends_inputs:
-            raise UsageError(
-                f"hparam prepend_mode={self.hparams.prepend_mode}: the attention to the source is "
-                "not available, since the decoder reads the source, too"
-            )
+        self._require_source()
         attention = self.decoder.stack[-1].source_attention
-        heads = 1 if self.hparams.guided_alignment_weight else self.hparams.num_heads
-        attention.attention_hook = lambda weights: hook(
-            ops.mean(ops.cast(weights[:, :heads], "float32"), axis=1)
-        )
+        attention.attention_hook = lambda weights: hook(attention.alignment(weights))
         try:
             yield
         finally:

@@ -11,10 +11,9 @@ from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.layers.attention import AttentionHook, MultiHeadAttention
-from t2t_lite.layers.dense import Projection
+from t2t_lite.layers.dense import EXCLUDED, GivenLogits, OutputProjection, Projection
 from t2t_lite.models.flops import ForwardFlops, flops_per_token
 from t2t_lite.models.hparams_model import make_embedding
-from t2t_lite.models.output_projection import EXCLUDED, GivenLogits, OutputProjection
 from t2t_lite.models.seq2seq import DecodeState, Features, Seq2Seq, VocabularyRows
 from t2t_lite.models.transformer import TransformerEncoder
 from t2t_lite.text.text_encoder import EOS_ID, RESERVED_TOKENS

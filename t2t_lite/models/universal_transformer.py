@@ -13,10 +13,10 @@ from t2t_lite.hparams.universal_transformer import UniversalTransformerHParams
 from t2t_lite.layers.attention import AttentionHook
 from t2t_lite.layers.auxiliary_losses import AuxiliaryLayer, Statistics
 from t2t_lite.layers.base import Layer
-from t2t_lite.layers.initializers import unit_scaling
-from t2t_lite.layers.position import sinusoids
-from t2t_lite.models.encoder_decoder import Decoder, Encoder
+from t2t_lite.layers.dense import unit_scaling
+from t2t_lite.layers.transformer_layers import sinusoids
 from t2t_lite.models.flops import ForwardFlops, flops_per_token
+from t2t_lite.models.hparams_model import Decoder, Encoder
 from t2t_lite.models.seq2seq import DecodeState
 from t2t_lite.models.transformer import Transformer, TransformerDecoder, TransformerEncoder
 
@@ -254,7 +254,7 @@ class UniversalEncoder(TransformerEncoder):
         mask: keras.KerasTensor,
         training: bool,
     ) -> keras.KerasTensor:
-        run = self._run(self.stack[0], training, mask=mask)
+        run = self._run(self.stack[0], training, mask)
         return self.steps(
             x, transform=lambda y, step: run(y, padding), training=training, mask=mask
         )
@@ -281,7 +281,7 @@ class UniversalDecoder(TransformerDecoder):
         mask: keras.KerasTensor,
         training: bool,
     ) -> keras.KerasTensor:
-        run = self._run(self.stack[0], training, x_mask=mask)
+        run = self._run(self.stack[0], training, mask)
         memory = self.stack[0].memory(encoder_output)  # the same at every step
         return self.steps(
             x,

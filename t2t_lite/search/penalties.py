@@ -7,7 +7,8 @@ from typing import Any, NamedTuple, Self
 import tensorflow as tf
 
 from t2t_lite.errors import UsageError
-from t2t_lite.models.seq2seq import DecodeState, with_attention
+from t2t_lite.models.attention_maps import with_attention
+from t2t_lite.models.seq2seq import DecodeState
 from t2t_lite.search.decode_hparams import LENGTH_PENALTIES, DecodeHParams, length_divisor
 from t2t_lite.search.parts import SearchPart, StepModel, WrappedModel, inner_state, outer_state
 from t2t_lite.text.text_encoder import PAD_ID, TextEncoder

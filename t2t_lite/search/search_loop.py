@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_lite.errors import UsageError
-from t2t_lite.models.output_projection import EXCLUDED
+from t2t_lite.layers.dense import EXCLUDED
 from t2t_lite.models.seq2seq import DecodeState
 from t2t_lite.search.constraints import Constraint, Suppressed, constrain, forced, is_any
 from t2t_lite.search.parts import DEAD, Sentences, StepModel, ends_of, narrowed

@@ -9,13 +9,11 @@ from keras import ops
 
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.byte_net import ByteNetHParams
-from t2t_lite.layers.base import Layer, Stack, seeds_or_new
-from t2t_lite.layers.dense import Projection
-from t2t_lite.layers.dropout import Dropout
-from t2t_lite.layers.initializers import unit_scaling
-from t2t_lite.models.encoder_decoder import Decoder, Encoder, EncoderDecoder, ModelPart
-from t2t_lite.models.flops import ForwardFlops, flops_per_token
-from t2t_lite.models.seq2seq import DecodeState, shift_right
+from t2t_lite.layers.base import Dropout, Layer, Stack, seeds_or_new
+from t2t_lite.layers.dense import Projection, unit_scaling
+from t2t_lite.models.flops import ForwardFlops, flops_of_part, flops_per_token
+from t2t_lite.models.hparams_model import Decoder, Encoder, ModelPart
+from t2t_lite.models.seq2seq import DecodeState, EncoderDecoder, shift_right
 from t2t_lite.systems.convolution import Convolution
 
 
@@ -423,6 +421,6 @@ class ByteNet(EncoderDecoder):
         The encoder's operations are those of `unfolding` positions per source token.
         """
         return ForwardFlops(
-            source=self.hparams.unfolding * self.encoder.flops_per_token(),
-            target=self.decoder.flops_per_token() + flops_per_token(self.softmax_embedding),
+            source=self.hparams.unfolding * flops_of_part(self.encoder),
+            target=flops_of_part(self.decoder) + flops_per_token(self.softmax_embedding),
         )

@@ -12,14 +12,12 @@ from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.conv_s2s import ConvS2SHParams, LayerSize
 from t2t_lite.layers.attention import AttentionHook
-from t2t_lite.layers.base import Stack
-from t2t_lite.layers.dropout import Dropout
-from t2t_lite.layers.embedding import Embedding
-from t2t_lite.layers.position import Position
-from t2t_lite.models.encoder_decoder import Decoder, Encoder, EncoderDecoder, ModelPart
-from t2t_lite.models.flops import ForwardFlops, flops_per_token
-from t2t_lite.models.output_projection import OutputProjection
-from t2t_lite.models.seq2seq import AttentionLayer, DecodeState
+from t2t_lite.layers.base import Dropout, Stack
+from t2t_lite.layers.dense import Embedding, OutputProjection
+from t2t_lite.layers.transformer_layers import Position
+from t2t_lite.models.flops import ForwardFlops, flops_of_part, flops_per_token
+from t2t_lite.models.hparams_model import Decoder, Encoder, ModelPart
+from t2t_lite.models.seq2seq import AttentionLayer, DecodeState, EncoderDecoder
 from t2t_lite.systems.conv_s2s_layers import (
     ConvS2SAttention,
     ConvS2SLayer,
@@ -247,8 +245,8 @@ class ConvS2S(EncoderDecoder):
         """Counts the operations of a forward pass; see `Seq2Seq.forward_flops`."""
         attention = self.decoder.attention()
         return ForwardFlops(
-            source=self.encoder.flops_per_token(),
-            target=self.decoder.flops_per_token() + flops_per_token(self.softmax_embedding),
+            source=flops_of_part(self.encoder),
+            target=flops_of_part(self.decoder) + flops_per_token(self.softmax_embedding),
             target_source=sum(layer.flops_per_pair() for layer in attention),
         )
 

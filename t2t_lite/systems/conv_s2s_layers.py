@@ -6,8 +6,7 @@ import keras
 from keras import ops
 
 from t2t_lite.layers.attention import MASKED, AttentionHook
-from t2t_lite.layers.base import Layer, seeds_or_new
-from t2t_lite.layers.dropout import Dropout
+from t2t_lite.layers.base import Dropout, Layer, seeds_or_new
 from t2t_lite.systems.convolution import Convolution, glu
 
 # The sum of two numbers of equal variance keeps that variance (section 3.4).

@@ -9,8 +9,7 @@ from keras import ops
 
 from t2t_lite.errors import UsageError
 from t2t_lite.layers.base import Layer
-from t2t_lite.layers.initializers import unit_scaling
-from t2t_lite.layers.shapes import multiply, sizes
+from t2t_lite.layers.dense import multiply, sizes, unit_scaling
 
 
 def glu(x: keras.KerasTensor) -> keras.KerasTensor:

@@ -7,12 +7,11 @@ from keras import ops
 
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.deep_att import DeepAttHParams
-from t2t_lite.layers.base import Layer, Stack, seeds_or_new
+from t2t_lite.layers.base import Dropout, Layer, Stack, seeds_or_new
 from t2t_lite.layers.dense import Projection
-from t2t_lite.layers.dropout import Dropout
 from t2t_lite.layers.recurrent import LSTMCell, LSTMState, Recurrent
 from t2t_lite.layers.recurrent_attention import AdditiveAttention, SourceMemory
-from t2t_lite.models.encoder_decoder import Encoder, ModelPart
+from t2t_lite.models.hparams_model import Encoder, ModelPart
 from t2t_lite.models.recurrent import (
     AttentiveDecoder,
     AttentiveSeq2Seq,

@@ -13,14 +13,10 @@ from t2t_lite.layers.attention import (
     causal_bias,
     mask_bias,
 )
-from t2t_lite.layers.base import Layer, Stack, seeds_or_new
-from t2t_lite.layers.dense import Projection
-from t2t_lite.layers.dropout import Dropout
-from t2t_lite.layers.feed_forward import FeedForward
-from t2t_lite.layers.initializers import unit_scaling
-from t2t_lite.layers.residual import LayerSteps
-from t2t_lite.layers.transformer_layers import DecoderLayer, EncoderLayer
-from t2t_lite.models.encoder_decoder import Decoder, Encoder
+from t2t_lite.layers.base import Dropout, Layer, Stack, seeds_or_new
+from t2t_lite.layers.dense import FeedForward, Projection, unit_scaling
+from t2t_lite.layers.transformer_layers import DecoderLayer, EncoderLayer, LayerSteps
+from t2t_lite.models.hparams_model import Decoder, Encoder
 from t2t_lite.models.transformer import (
     Transformer,
     TransformerDecoder,
@@ -76,13 +72,7 @@ class EvolvedFeedForward(Layer):
         self.middle = LayerSteps(before, filter_size, dropout_rate, epsilon, seeds, dtype=policy)
         self.contract = Projection(filter_size, (channels,), gain, use_bias=True, dtype=policy)
 
-    def call(
-        self,
-        x: keras.KerasTensor,
-        training: bool = False,
-        mask: keras.KerasTensor | None = None,
-        counted: keras.KerasTensor | None = None,
-    ) -> keras.KerasTensor:
+    def call(self, x: keras.KerasTensor, training: bool = False) -> keras.KerasTensor:
         """Maps `x` [..., D] to [..., D]; see `FeedForward.call`."""
         x = self.dropout(ops.silu(self.expand(x)), training=training)
         return self.contract(self.middle(x, x, training=training))
@@ -251,7 +241,6 @@ class EvolvedDecoderLayer(DecoderLayer):
         padding: keras.KerasTensor | None = None,
         training: bool = False,
         encoder_output_mask: keras.KerasTensor | None = None,
-        x_mask: keras.KerasTensor | None = None,
     ) -> keras.KerasTensor:
         """Maps `x` [B, T, D] to [B, T, D]; see `DecoderLayer.call`."""
         x = ops.cast(x, self.compute_dtype)
@@ -268,7 +257,7 @@ class EvolvedDecoderLayer(DecoderLayer):
             return self.joined(self._added(self.wide(y), self.narrow(y), training))
 
         x = self.branches_residual(x, sublayer=branches, training=training)
-        return super().call(x, memory.second, causal, padding, training, x_mask=x_mask)
+        return super().call(x, memory.second, causal, padding, training)
 
     def step(
         self,

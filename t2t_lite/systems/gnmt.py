@@ -8,12 +8,11 @@ from keras import ops
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.gnmt import GNMTHParams
-from t2t_lite.layers.base import Stack
-from t2t_lite.layers.dropout import Dropout
+from t2t_lite.layers.base import Dropout, Stack
+from t2t_lite.layers.dense import OutputProjection
 from t2t_lite.layers.recurrent import LSTMCell, LSTMState, Recurrent, run_cell, supports_jit
 from t2t_lite.layers.recurrent_attention import ATTENTION, SourceMemory
-from t2t_lite.models.encoder_decoder import Encoder
-from t2t_lite.models.output_projection import OutputProjection
+from t2t_lite.models.hparams_model import Encoder
 from t2t_lite.models.recurrent import (
     AttentiveDecoder,
     AttentiveSeq2Seq,

@@ -7,12 +7,11 @@ from keras import ops
 
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.moe_lstm import MoELSTMHParams
-from t2t_lite.layers.dropout import Dropout
-from t2t_lite.layers.mixture_of_experts import MixtureOfExperts
+from t2t_lite.layers.base import Dropout
+from t2t_lite.layers.mixture_of_experts import MixtureOfExperts, make_mixture
 from t2t_lite.layers.recurrent import LSTMCell, LSTMState, Recurrent, run_cell
 from t2t_lite.layers.recurrent_attention import FactoredAttention, SourceMemory
-from t2t_lite.models.encoder_decoder import Encoder, ModelPart
-from t2t_lite.models.hparams_model import make_mixture
+from t2t_lite.models.hparams_model import Encoder, ModelPart
 from t2t_lite.models.recurrent import AttentiveDecoder, AttentiveSeq2Seq, Encoded, scan_steps
 from t2t_lite.models.seq2seq import DecodeState, shift_right
 

@@ -13,13 +13,11 @@ from keras import ops
 
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.neural_gpu import NeuralGPUHParams
-from t2t_lite.layers.base import Layer, Stack
-from t2t_lite.layers.dropout import Dropout
-from t2t_lite.layers.initializers import SideBySide, unit_scaling
-from t2t_lite.models.encoder_decoder import Decoder, Encoder, EncoderDecoder, ModelPart
-from t2t_lite.models.flops import ForwardFlops, flops_per_token
-from t2t_lite.models.hparams_model import make_embedding
-from t2t_lite.models.seq2seq import DecodeState, Features, Seq2Seq
+from t2t_lite.layers.base import Dropout, Layer, Stack
+from t2t_lite.layers.dense import SideBySide, unit_scaling
+from t2t_lite.models.flops import ForwardFlops, flops_of_part, flops_per_token
+from t2t_lite.models.hparams_model import Decoder, Encoder, ModelPart, make_embedding
+from t2t_lite.models.seq2seq import DecodeState, EncoderDecoder, Features, Seq2Seq
 
 # Maps a tape [B, N, W, D] after step n, a scalar counted from 0, to the next one.
 TapeStep = Callable[[keras.KerasTensor, keras.KerasTensor], keras.KerasTensor]
@@ -178,7 +176,7 @@ class _NeuralGPUPart(ModelPart):
 
     def flops_of_step(self) -> tuple[float, float]:
         """Returns the operations of a step on the whole tape: fixed, and for each source token."""
-        along = self.hparams.tape_width * self.flops_per_token()  # for each position of the tape
+        along = self.hparams.tape_width * flops_of_part(self)  # for each position of the tape
         return along * self.hparams.tape_extra, along * self.hparams.tape_ratio
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from t2t_lite.layers.auxiliary_losses import Statistics
+from t2t_lite.models.auxiliary_losses import auxiliary_layers, auxiliary_losses
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.training import xla
 from t2t_lite.training.devices import sum_replicas
@@ -40,7 +41,7 @@ class AuxiliarySlopes:
         self._model = model
         self._forward = forward
         self._accumulate = accumulate
-        self.names = list(model.auxiliary_losses(self.no_sums()))
+        self.names = list(auxiliary_losses(model, self.no_sums()))
         replicas = strategy.num_replicas_in_sync
         # Replicas cannot exchange their sums inside a program of XLA, nor inside a loop.
         self._are_first = bool(self.names) and (
@@ -50,7 +51,7 @@ class AuxiliarySlopes:
 
     def no_sums(self) -> list[Statistics]:
         """Returns sums over nothing."""
-        return [layer.no_statistics() for layer in self._model.auxiliary_layers]
+        return [layer.no_statistics() for layer in auxiliary_layers(self._model)]
 
     def before(self, features: Features, step: tf.Tensor) -> list[Statistics] | None:
         """Returns the slopes for all parts of a batch, where they are needed before the first.
@@ -85,5 +86,5 @@ class AuxiliarySlopes:
             return []
         with tf.GradientTape() as tape:
             tape.watch(sums)
-            loss = tf.add_n(list(self._model.auxiliary_losses(sums).values()))
+            loss = tf.add_n(list(auxiliary_losses(self._model, sums).values()))
         return tape.gradient(loss, sums, unconnected_gradients="zero")

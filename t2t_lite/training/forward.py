@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 from t2t_lite.layers.auxiliary_losses import Statistics
+from t2t_lite.models.auxiliary_losses import hidden_and_statistics
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.training.features import Features
 from t2t_lite.training.objectives.objective import Objective
@@ -50,7 +51,7 @@ class Forward:
             part: number of the part.
 
         Returns:
-            [passes · B, T, D]; and a dict of sums for each of `model.auxiliary_layers`.
+            [passes · B, T, D]; and a dict of sums for each of `auxiliary_layers`.
         """
         return self.of_part(part_of(features, part), self.number(step, part))
 
@@ -62,7 +63,7 @@ class Forward:
         """As a call, for a part [B, L] with its number."""
         with self.calls.drawing_from(tf.stack([tf.constant(self._seed, tf.int64), number])):
             read = self._objective.read(features)
-            return self._model.hidden_and_statistics(read, training=True)
+            return hidden_and_statistics(self._model, read, training=True)
 
 
 def part_of(features: Features, part: tf.Tensor | int) -> Features:

@@ -10,7 +10,7 @@ import keras
 import tensorflow as tf
 
 from t2t_lite.hparams.basic import BasicHParams
-from t2t_lite.models.output_projection import EXCLUDED, OutputProjection
+from t2t_lite.layers.dense import EXCLUDED, OutputProjection
 from t2t_lite.models.seq2seq import Seq2Seq
 
 

@@ -12,8 +12,9 @@ import keras
 import tensorflow as tf
 
 from t2t_lite.errors import UsageError
-from t2t_lite.layers import _private_api
-from t2t_lite.models.known_weights import KnownWeights, described, place, require_own
+from t2t_lite.layers.base import created_in_scope, flattened
+from t2t_lite.models.hparams_model import require_own
+from t2t_lite.models.known_weights import KnownWeights, described, place
 from t2t_lite.models.seq2seq import Seq2Seq
 
 
@@ -43,7 +44,7 @@ class TrainedCalls:
         if self._others and getattr(model.hparams, "recompute_activations", False):
             raise UsageError(
                 f"hparam recompute_activations: {described(model, self._others)} would not be "
-                "drawn again as it was: use t2t_lite.layers.dropout.Dropout(rate, self.seeds), or "
+                "drawn again as it was: use t2t_lite.layers.base.Dropout(rate, self.seeds), or "
                 "set recompute_activations=false"
             )
         if regularized := [w for w in model.trainable_weights if w.regularizer is not None]:
@@ -79,7 +80,7 @@ class TrainedCalls:
         """Raises UsageError if a call did in `scope` what training cannot do."""
         self._weights.require_no_others()
         model = self._model
-        require_own(model, [one.path for one in _private_api.created_in_scope()])
+        require_own(model, [one.path for one in created_in_scope()])
         changed = [w for w in model.weights if scope.get_current_value(w) is not None]
         if changed:
             raise UsageError(
@@ -88,7 +89,7 @@ class TrainedCalls:
                 "LayerNormalization, or train with fit"
             )
         if scope.losses:
-            adding = [one for one in _private_api.flattened(model) if one.losses]
+            adding = [one for one in flattened(model) if one.losses]
             raise UsageError(
                 f"{type(model).__name__}: the layer {place(model, adding[-1])} adds a loss, which "
                 "t2t-trainer leaves out: make it an AuxiliaryLayer, or train with fit"

@@ -17,6 +17,8 @@ import tensorflow as tf
 
 from t2t_lite.errors import UsageError
 from t2t_lite.layers.auxiliary_losses import Statistics
+from t2t_lite.models.auxiliary_losses import auxiliary_losses
+from t2t_lite.models.flops import ForwardFlops
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.training import xla
 from t2t_lite.training.auxiliary_slopes import AuxiliarySlopes
@@ -76,7 +78,7 @@ class TrainStep:
         self.auxiliary = AuxiliarySlopes(strategy, model, self.forward, self.accumulate)
         with strategy.scope():
             self.loss_scale = loss_scale_of(self.hparams)
-        self.flops = model.forward_flops()
+        self.flops = model.forward_flops() or ForwardFlops()
         self.window = Window([*self.auxiliary.names, *self.objective.penalties])
         self.shapes = BucketShapes(self.hparams)
         self._replica: Callable[..., _Sums] = xla.compiled(model, self._replica_sums)
@@ -142,7 +144,7 @@ class TrainStep:
         loss = sums.loss
         for penalty in sums.penalties:
             loss -= penalty
-        auxiliary = self.model.auxiliary_losses(sums.statistics).values()
+        auxiliary = auxiliary_losses(self.model, sums.statistics).values()
         penalties = [penalty / tf.maximum(sums.tokens, 1.0) for penalty in sums.penalties]
         totals = Totals.of_step(features, loss, sums.tokens, norm, finite, flops)
         self.window.add(totals, [*auxiliary, *penalties], finite)

@@ -8,13 +8,13 @@ from t2t_lite.errors import UsageError
 from t2t_lite.layers.attention import (
     MASKED,
     EncoderDecoderAttention,
-    ParameterAttention,
     SelfAttention,
     causal_bias,
     merge_heads,
     padding_bias,
     split_heads,
 )
+from t2t_lite.layers.parameter_attention import ParameterAttention
 
 
 @pytest.fixture(scope="module")

@@ -7,14 +7,11 @@ from keras import ops
 from keras.initializers import RandomNormal
 
 from support.rounding import assert_close
-from t2t_lite.layers.attention import EncoderDecoderAttention, ParameterAttention, SelfAttention
-from t2t_lite.layers.base import Stack, without_initial_values
-from t2t_lite.layers.dense import Projection
-from t2t_lite.layers.dropout import Dropout
-from t2t_lite.layers.embedding import Embedding
-from t2t_lite.layers.feed_forward import FeedForward
+from t2t_lite.layers.attention import EncoderDecoderAttention, SelfAttention
+from t2t_lite.layers.base import Dropout, Stack, without_initial_values
+from t2t_lite.layers.dense import Embedding, FeedForward, Projection
 from t2t_lite.layers.mixture_of_experts import MixtureOfExperts, NoisyTopKGating
-from t2t_lite.layers.position import Position
+from t2t_lite.layers.parameter_attention import ParameterAttention
 from t2t_lite.layers.recurrent import GRUCell, LSTMCell, Recurrent
 from t2t_lite.layers.recurrent_attention import (
     AdditiveAttention,
@@ -23,8 +20,13 @@ from t2t_lite.layers.recurrent_attention import (
     NormedAdditiveAttention,
 )
 from t2t_lite.layers.relative_attention import RelativeSelfAttention
-from t2t_lite.layers.residual import LayerSteps, Residual
-from t2t_lite.layers.transformer_layers import DecoderLayer, EncoderLayer
+from t2t_lite.layers.transformer_layers import (
+    DecoderLayer,
+    EncoderLayer,
+    LayerSteps,
+    Position,
+    Residual,
+)
 from t2t_lite.models.universal_transformer import AdaptiveSteps, UniversalSteps
 from t2t_lite.systems.byte_net import BottleneckBlock, ResidualChain
 from t2t_lite.systems.conv_s2s_layers import ConvS2SAttention, ConvS2SLayer, ConvS2SMemory

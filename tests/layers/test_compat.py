@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from t2t_lite import registry
-from t2t_lite.layers import _private_api, compat
+from t2t_lite.layers.base import flattened, int16_halves, own_weights
 
 
 class WithoutPrivateNames:
@@ -18,7 +18,7 @@ class WithoutPrivateNames:
 def test_halves_are_the_bits_of_the_words(monkeypatch):
     words = np.array([[0], [1], [-1], [65535], [-65536], [2**31 - 1], [-(2**31)]], np.int32)
     for _ in range(2):  # with `ops.view` where there is one, and without
-        found = np.array(compat.int16_halves(keras.ops.convert_to_tensor(words)))
+        found = np.array(int16_halves(keras.ops.convert_to_tensor(words)))
         np.testing.assert_array_equal(found, words.view(np.int16))
         monkeypatch.delattr(keras.ops, "view", raising=False)
 
@@ -30,9 +30,9 @@ def test_halves_are_the_bits_of_the_words(monkeypatch):
 def test_layers_are_found_without_keras_list(monkeypatch, name, hparams_set):
     hparams = registry.hparams(hparams_set).copy(num_hidden_layers=2, hidden_size=8)
     model = registry.model(name)(hparams, 9, 9)
-    expected = _private_api.flattened(model)
+    expected = flattened(model)
     monkeypatch.delattr(keras.layers.Layer, "_flatten_layers")
-    found = _private_api.flattened(model)
+    found = flattened(model)
     assert found[0] is model
     assert len(found) == len({*map(id, found)})
     assert {*map(id, found)} == {*map(id, expected)}
@@ -43,5 +43,5 @@ def test_weights_are_found_without_keras_list():
     layer = keras.layers.Dense(2)
     layer.build((None, 3))
     layer.trainable = False
-    found = _private_api.own_weights(WithoutPrivateNames(layer))
-    assert [*map(id, found)] == [*map(id, _private_api.own_weights(layer))] != []
+    found = own_weights(WithoutPrivateNames(layer))
+    assert [*map(id, found)] == [*map(id, own_weights(layer))] != []

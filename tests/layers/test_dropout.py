@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 
 from support.rounding import assert_close
-from t2t_lite.layers.dropout import Dropout, drop_symbols
-from t2t_lite.layers.embedding import DROPPED_ID, Embedding
+from t2t_lite.layers.base import Dropout
+from t2t_lite.layers.dense import DROPPED_ID, Embedding, drop_symbols
 
 X = np.ones((100, 200), np.float32)
 

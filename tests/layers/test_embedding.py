@@ -1,6 +1,6 @@
 import numpy as np
 
-from t2t_lite.layers.embedding import Embedding
+from t2t_lite.layers.dense import Embedding
 
 
 def test_rows_are_scaled_and_padding_is_zero():

@@ -2,7 +2,7 @@ import keras
 import numpy as np
 
 from support.rounding import assert_close
-from t2t_lite.layers.feed_forward import FeedForward
+from t2t_lite.layers.dense import FeedForward
 
 X = np.random.RandomState(0).normal(size=(2, 3, 4)).astype(np.float32)
 

@@ -3,7 +3,7 @@ import pytest
 
 from support.rounding import assert_close
 from t2t_lite.errors import UsageError
-from t2t_lite.layers.position import Position, sinusoids
+from t2t_lite.layers.transformer_layers import Position, sinusoids
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import tensorflow as tf
 
 from support.rounding import assert_close
 from t2t_lite.layers.auxiliary_losses import AuxiliaryLayer, collected_statistics
+from t2t_lite.layers.base import Dropout
 from t2t_lite.layers.dense import Projection
-from t2t_lite.layers.dropout import Dropout
 from t2t_lite.layers.recomputation import recomputed
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from support.rounding import assert_close
 from t2t_lite.errors import UsageError
-from t2t_lite.layers.residual import LayerSteps, Residual
+from t2t_lite.layers.transformer_layers import LayerSteps, Residual
 
 
 def _steps(sequence, dropout=0.0, channels=8):

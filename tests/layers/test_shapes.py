@@ -6,7 +6,7 @@ import tensorflow as tf
 from keras import ops
 
 from support.rounding import assert_close
-from t2t_lite.layers.shapes import multiply, sizes
+from t2t_lite.layers.dense import multiply, sizes
 
 
 def spec(*shape: int | None) -> tf.TensorSpec:

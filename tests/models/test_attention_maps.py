@@ -8,8 +8,8 @@ import pytest
 from support.model_kinds import make_model, model_of
 from support.rounding import assert_close
 from support.terms import terms_of
-from t2t_lite.models.attention_maps import attention_maps
-from t2t_lite.models.seq2seq import Seq2Seq, with_attention
+from t2t_lite.models.attention_maps import attention_maps, with_attention
+from t2t_lite.models.seq2seq import Seq2Seq
 
 SOURCE, TARGET = [5, 9, 2, 12, 7, 1], [3, 10, 4, 1]
 S, T, D, HEADS, LAYERS = len(SOURCE), len(TARGET), 16, 2, 2

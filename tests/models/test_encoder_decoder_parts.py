@@ -12,8 +12,7 @@ from keras import ops
 
 from support.rounding import assert_close
 from t2t_lite.layers.attention import SelfAttention
-from t2t_lite.layers.embedding import Embedding
-from t2t_lite.layers.feed_forward import FeedForward
+from t2t_lite.layers.dense import Embedding, FeedForward
 from t2t_lite.layers.transformer_layers import EncoderLayer
 from t2t_lite.models.transformer import Transformer, TransformerEncoder
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from t2t_lite.layers.attention import SelfAttention
-from t2t_lite.layers.feed_forward import FeedForward
+from t2t_lite.layers.dense import FeedForward
 from t2t_lite.layers.transformer_layers import EncoderLayer
 from t2t_lite.models.transformer import Transformer
 

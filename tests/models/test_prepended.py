@@ -14,6 +14,7 @@ from t2t_lite.decoding.ctranslate2_model import convert
 from t2t_lite.decoding.scoring import total_score
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.models.attention_lm import AttentionLM
+from t2t_lite.models.auxiliary_losses import hidden_and_statistics
 from t2t_lite.models.prepended import full_attention_bias, joined
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.models.universal_transformer import UniversalTransformer
@@ -86,7 +87,7 @@ def test_with_full_attention_the_source_sees_all_of_itself_and_nothing_after():
 def test_training_predicts_the_target_alone_with_full_attention():
     features = {"inputs": INPUTS, "targets": TARGETS}
     model = make_model(AttentionLM, prepend_mode=FULL)
-    hidden, _ = model.hidden_and_statistics(features)
+    hidden, _ = hidden_and_statistics(model, features)
     assert hidden.shape == (*TARGETS.shape, 16)
     assert np.array_equal(model.output_projection(hidden), model(features))
 

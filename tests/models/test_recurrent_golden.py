@@ -14,7 +14,7 @@ from support.rounding import assert_close
 from support.searches import searches, up_to_eos
 from support.terms import terms_of
 from t2t_lite import registry
-from t2t_lite.models.seq2seq import with_attention
+from t2t_lite.models.attention_maps import with_attention
 from t2t_lite.search.beam_search import BeamSearch, Penalty, greedy_search
 from t2t_lite.search.stopping import T2TStopping
 

@@ -11,7 +11,7 @@ from support.terms import roundings_of, terms_of
 from support.training_steps import make_step
 from t2t_lite import registry
 from t2t_lite.errors import UsageError
-from t2t_lite.models.output_projection import EXCLUDED
+from t2t_lite.layers.dense import EXCLUDED
 from t2t_lite.search.beam_search import BeamSearch
 from t2t_lite.search.constraints import MinLength
 from t2t_lite.search.penalties import NO_PENALTY

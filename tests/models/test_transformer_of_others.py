@@ -14,9 +14,8 @@ from support.terms import terms_of
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.layers.base import without_initial_values
-from t2t_lite.layers.feed_forward import FeedForward
-from t2t_lite.layers.position import Position
-from t2t_lite.models.output_projection import EXCLUDED
+from t2t_lite.layers.dense import EXCLUDED, FeedForward
+from t2t_lite.layers.transformer_layers import Position
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.search.beam_search import BeamSearch, greedy_search
 from t2t_lite.search.decode_hparams import DecodeHParams

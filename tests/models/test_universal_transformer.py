@@ -15,7 +15,12 @@ from support.terms import terms_of
 from t2t_lite import registry
 from t2t_lite.decoding.ctranslate2_model import convert
 from t2t_lite.errors import UserError
-from t2t_lite.models.seq2seq import with_attention
+from t2t_lite.models.attention_maps import with_attention
+from t2t_lite.models.auxiliary_losses import (
+    auxiliary_layers,
+    auxiliary_losses,
+    hidden_and_statistics,
+)
 from t2t_lite.models.universal_transformer import (
     AdaptiveSteps,
     UniversalSteps,
@@ -71,8 +76,8 @@ def test_the_loss_is_the_mean_cost_of_a_token(golden):
     recorded = np.load(folder / "forward.npz")
 
     def loss(features):
-        _, statistics = model.hidden_and_statistics(features, training=True)
-        (loss,) = model.auxiliary_losses(statistics).values()
+        _, statistics = hidden_and_statistics(model, features, training=True)
+        (loss,) = auxiliary_losses(model, statistics).values()
         return float(loss)
 
     features = {name: recorded[f"b/0/{name}"] for name in SIDES.values()}
@@ -82,8 +87,8 @@ def test_the_loss_is_the_mean_cost_of_a_token(golden):
     padded = {name: np.pad(ids, [(0, 1), (0, 3)]) for name, ids in features.items()}
     assert_close(loss(padded), alone, terms)
     free = type(model)(model.hparams.copy(act_loss_weight=0.0), 52, 52)
-    nothing = [layer.no_statistics() for layer in free.auxiliary_layers]
-    assert free.auxiliary_losses(nothing) == {"act": 0.0}
+    nothing = [layer.no_statistics() for layer in auxiliary_layers(free)]
+    assert auxiliary_losses(free, nothing) == {"act": 0.0}
 
 
 # ---- one layer

@@ -14,7 +14,7 @@ from support.rounding import assert_close
 from support.terms import terms_of
 from t2t_lite import registry
 from t2t_lite.layers.base import without_initial_values
-from t2t_lite.models.output_projection import EXCLUDED
+from t2t_lite.layers.dense import EXCLUDED
 from t2t_lite.models.seq2seq import Seq2Seq
 
 _TRANSFORMER = {

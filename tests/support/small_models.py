@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_lite import registry
-from t2t_lite.models.output_projection import OutputProjection
+from t2t_lite.layers.dense import OutputProjection
 from t2t_lite.models.seq2seq import DecodeState
 from t2t_lite.search.parts import DEAD
 

@@ -13,7 +13,7 @@ from support.rounding import assert_close
 from support.terms import terms_of
 from t2t_lite import registry
 from t2t_lite.hparams.conv_s2s import ConvS2SHParams, LayerSize
-from t2t_lite.models.seq2seq import with_attention
+from t2t_lite.models.attention_maps import with_attention
 from t2t_lite.search.beam_search import greedy_search
 from t2t_lite.systems.conv_s2s import ConvS2S
 from t2t_lite.systems.conv_s2s_layers import scale_gradient

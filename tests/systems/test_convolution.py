@@ -7,8 +7,8 @@ from keras import ops
 
 from support.rounding import assert_close
 from t2t_lite.errors import UsageError
-from t2t_lite.layers.embedding import Embedding
-from t2t_lite.layers.position import Position
+from t2t_lite.layers.dense import Embedding
+from t2t_lite.layers.transformer_layers import Position
 from t2t_lite.systems.convolution import Convolution, SeparableConvolution, glu
 
 KINDS = {

@@ -6,7 +6,7 @@ from keras import ops
 
 from support.model_kinds import make_model, model_of
 from support.rounding import assert_close
-from t2t_lite.layers.dropout import Dropout
+from t2t_lite.layers.base import Dropout
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.search.factory import make_search
 from t2t_lite.systems.neural_gpu import CGRU, saturating_sigmoid, step_dropout, through

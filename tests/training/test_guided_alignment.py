@@ -12,6 +12,11 @@ from support.training_steps import DROPOUT, DRY, VOCAB, joined, make_step, ragge
 from t2t_lite import registry
 from t2t_lite.errors import UsageError
 from t2t_lite.layers.guided_attention import GuidedAttention
+from t2t_lite.models.auxiliary_losses import (
+    auxiliary_layers,
+    auxiliary_losses,
+    hidden_and_statistics,
+)
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.systems.evolved_transformer import EvolvedTransformer
 from t2t_lite.text.sample import ALIGNMENT
@@ -67,13 +72,13 @@ def test_the_loss_is_the_mean_entropy_of_the_first_head():
     seen = []
     attention = model.decoder.stack[-1].source_attention
     attention.attention_hook = seen.append
-    _, statistics = model.hidden_and_statistics(whole, training=True)
+    _, statistics = hidden_and_statistics(model, whole, training=True)
     weights, alignment = seen[0].numpy()[:, 0], whole[ALIGNMENT].numpy()
     rows, places = np.nonzero((alignment > 0) & (alignment <= weights.shape[2]))
     entropy = -np.log(weights[rows, places, alignment[rows, places] - 1])
-    found = model.auxiliary_losses(statistics)
+    found = auxiliary_losses(model, statistics)
     assert_close(float(found["guided_alignment"]), 0.7 * entropy.mean(), TERMS)
-    assert [type(layer) for layer in model.auxiliary_layers] == [GuidedAttention]
+    assert [type(layer) for layer in auxiliary_layers(model)] == [GuidedAttention]
 
 
 @pytest.mark.integration

@@ -3,8 +3,7 @@ import pytest
 import tensorflow as tf
 
 from support.rounding import assert_close
-from t2t_lite.layers.embedding import Embedding
-from t2t_lite.models.output_projection import EXCLUDED, GivenLogits, OutputProjection
+from t2t_lite.layers.dense import EXCLUDED, Embedding, GivenLogits, OutputProjection
 from t2t_lite.training.losses import (
     smoothed_among_possible,
     smoothed_cross_entropy,

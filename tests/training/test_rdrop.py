@@ -24,8 +24,7 @@ from support.training_steps import (
 )
 from t2t_lite import registry
 from t2t_lite.errors import UsageError
-from t2t_lite.layers.embedding import Embedding
-from t2t_lite.models.output_projection import OutputProjection
+from t2t_lite.layers.dense import Embedding, OutputProjection
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.models.transformer_encoder import TransformerClassifier
 from t2t_lite.training.diagnosis import Diagnosis

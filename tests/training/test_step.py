@@ -22,7 +22,7 @@ from support.training_steps import (
 )
 from t2t_lite import registry
 from t2t_lite.errors import UsageError
-from t2t_lite.layers.dropout import Dropout
+from t2t_lite.layers.base import Dropout
 from t2t_lite.training.diagnosis import Diagnosis
 
 pytestmark = pytest.mark.integration

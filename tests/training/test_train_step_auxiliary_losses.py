@@ -21,6 +21,11 @@ from support.training_steps import (
 )
 from t2t_lite import registry
 from t2t_lite.layers.auxiliary_losses import AuxiliaryLayer
+from t2t_lite.models.auxiliary_losses import (
+    auxiliary_layers,
+    auxiliary_losses,
+    hidden_and_statistics,
+)
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.models.universal_transformer import UniversalTransformer
 from t2t_lite.training.losses import summed_loss
@@ -112,8 +117,8 @@ def by_definition(batch, steps=2):
     whole = {name: ids[0] for name, ids in joined(batch).items()}
     for _ in range(steps):
         with tf.GradientTape() as tape:
-            hidden, statistics = model.hidden_and_statistics(whole, training=True)
-            auxiliary = model.auxiliary_losses(statistics)
+            hidden, statistics = hidden_and_statistics(model, whole, training=True)
+            auxiliary = auxiliary_losses(model, statistics)
             tokens = tf.cast(tf.math.count_nonzero(whole["targets"]), tf.float32)
             loss = summed_loss(model, hidden, whole["targets"]) / tokens
             loss += tf.add_n(list(auxiliary.values()))
@@ -214,7 +219,7 @@ def test_it_works_with(overrides, dtype, defined):
 def test_models_without_auxiliary_losses_have_no_window():
     hparams = registry.hparams("transformer_base").override(f"{SMALL},{DRY}")
     model = Transformer(hparams, VOCAB, VOCAB)
-    assert model.auxiliary_layers == []
+    assert auxiliary_layers(model) == []
     step = make_step(strategy_over(1), 4, lambda: model)
     assert step.state.keys() == {"window"}
     assert step.window.take_auxiliary() == {}
@@ -224,8 +229,8 @@ def test_models_without_auxiliary_losses_have_no_window():
 def test_keras_adds_the_losses_in_training_alone():
     model = balanced()
     features = {name: ids.numpy()[0] for name, ids in joined(ragged_batch()).items()}
-    statistics = model.hidden_and_statistics(features, training=True)[1]
-    wanted = sum(float(loss) for loss in model.auxiliary_losses(statistics).values())
+    statistics = hidden_and_statistics(model, features, training=True)[1]
+    wanted = sum(float(loss) for loss in auxiliary_losses(model, statistics).values())
     for _ in range(2):
         model(features, training=True)
         assert_close(sum(map(float, model.losses)), wanted, TERMS)

@@ -10,12 +10,15 @@ import numpy as np
 from t2t_lite import registry
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.layers.attention import EncoderDecoderAttention, SelfAttention
-from t2t_lite.layers.dense import Projection
-from t2t_lite.layers.feed_forward import FeedForward
-from t2t_lite.layers.position import Position
+from t2t_lite.layers.dense import FeedForward, Projection
 from t2t_lite.layers.relative_attention import RelativeSelfAttention
-from t2t_lite.layers.residual import LayerSteps, Residual
-from t2t_lite.layers.transformer_layers import DecoderLayer, EncoderLayer
+from t2t_lite.layers.transformer_layers import (
+    DecoderLayer,
+    EncoderLayer,
+    LayerSteps,
+    Position,
+    Residual,
+)
 from t2t_lite.models.attention_lm import AttentionLM
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.models.transformer_encoder import TransformerClassifier

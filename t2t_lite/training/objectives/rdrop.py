@@ -22,7 +22,8 @@ import tensorflow as tf
 
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
-from t2t_lite.models.output_projection import OutputProjection
+from t2t_lite.layers.dense import OutputProjection
+from t2t_lite.models.auxiliary_losses import hidden_and_statistics
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.training.features import Features
 from t2t_lite.training.losses import cross_entropy_of, real_tokens, sum_over_chunks
@@ -63,7 +64,7 @@ class RDrop(Objective):
         seeds = model.seeds.state
         for number in range(_TRIED_MASKS):
             with keras.StatelessScope([(seeds, tf.constant([number, 0], seeds.dtype))]):
-                hidden, _ = model.hidden_and_statistics(features, training=True)
+                hidden, _ = hidden_and_statistics(model, features, training=True)
             first, second = tf.split(hidden, 2)
             if tf.reduce_any(first != second):
                 return

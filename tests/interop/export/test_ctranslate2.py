@@ -25,7 +25,7 @@ from t2t_lite.decoding.translator import Translator
 from t2t_lite.errors import UserError
 from t2t_lite.interop.export import ctranslate2 as exporter
 from t2t_lite.interop.export.ctranslate2_readme import readme
-from t2t_lite.models.output_projection import EXCLUDED
+from t2t_lite.layers.dense import EXCLUDED
 from t2t_lite.runs import run_folder
 from t2t_lite.search.beam_search import BeamSearch, greedy_search
 from t2t_lite.search.decode_hparams import DecodeHParams

@@ -1,0 +1,42 @@
+"""The losses of a model's layers in addition to that of the tokens: layers/auxiliary_losses.py."""
+
+from collections.abc import Sequence
+
+import keras
+
+from t2t_lite.layers.auxiliary_losses import AuxiliaryLayer, Statistics, collected_statistics
+from t2t_lite.layers.base import flattened
+from t2t_lite.models.seq2seq import Features, Seq2Seq
+
+
+def auxiliary_layers(model: Seq2Seq) -> list[AuxiliaryLayer]:
+    """Returns the layers of a model that have such losses."""
+    return [part for part in flattened(model) if isinstance(part, AuxiliaryLayer)]
+
+
+def hidden_and_statistics(
+    model: Seq2Seq, features: Features, training: bool = False
+) -> tuple[keras.KerasTensor, list[Statistics]]:
+    """Returns `hidden` of a model, and the sums over real tokens of each of `auxiliary_layers`."""
+    features = model.with_dropped_symbols(features, training)
+    with collected_statistics() as collected:
+        hidden = model.hidden(features, training=training)
+    layers = auxiliary_layers(model)
+    return hidden, [collected.get(layer) or layer.no_statistics() for layer in layers]
+
+
+def auxiliary_losses(model: Seq2Seq, sums: Sequence[Statistics]) -> dict[str, keras.KerasTensor]:
+    """Returns the weighted losses of a batch by name.
+
+    Args:
+        model: any model.
+        sums: those of `hidden_and_statistics`, over all parts of the batch.
+
+    Returns:
+        float32 scalars, to be added to the mean loss of a token.
+    """
+    losses: dict[str, keras.KerasTensor] = {}
+    for layer, own in zip(auxiliary_layers(model), sums, strict=True):
+        for name, loss in layer.auxiliary_losses(own).items():
+            losses[name] = losses[name] + loss if name in losses else loss
+    return losses
