@@ -7,7 +7,7 @@ from t2t_lite.bin.command import Command, config_flags, from_flags
 from t2t_lite.bin.console import quiet_import
 from t2t_lite.data.problem import split_to_decode
 from t2t_lite.decoding.config import STANDARD_INPUT, TEXT, DecoderConfig
-from t2t_lite.decoding.documents.kinds import PO_ENDINGS, ending, is_document
+from t2t_lite.decoding.documents.kinds import DOCUMENTS, ending, is_document
 from t2t_lite.decoding.request import OF_TRANSLATION
 from t2t_lite.decoding.shards import own_files
 from t2t_lite.errors import UsageError
@@ -118,7 +118,7 @@ def _check_document(args: types.SimpleNamespace) -> None:
             raise UsageError(f"--{name} has lines, and --decode_from_file is a document")
     if args.output_format != TEXT:
         raise UsageError("a document (--decode_from_file) has no --output_format")
-    if args.fuzzy and ending(args.decode_from_file) not in PO_ENDINGS:
+    if args.fuzzy and not DOCUMENTS[ending(args.decode_from_file)].is_reviewed:
         raise UsageError(
             "--fuzzy is for .po files: XLIFF says in every new translation that a machine made it, "
             "and HTML has no such mark"

@@ -14,8 +14,7 @@ from t2t_lite.decoding.request import NOTHING, TextOptions
 from t2t_lite.decoding.stages.registered import Stages
 from t2t_lite.decoding.text_codec import TextCodec, encoded_text
 from t2t_lite.text.languages import speaking
-from t2t_lite.text.markup.blocks import Blocks
-from t2t_lite.text.markup.kinds import HTML
+from t2t_lite.text.tags.blocks import Blocks
 from t2t_lite.text.text_encoder import EOS_ID
 
 _KEPT = 256  # options whose stages are kept: as many as a server's queue has requests
@@ -97,7 +96,7 @@ class StagedCodec(TextCodec):
         def encoded(source: Source) -> Source:
             return source._replace(ids=self.source_ids(source, source.text, place))
 
-        if options.markup != HTML or (blocks := Blocks(line.strip())).is_line:
+        if not options.are_html or (blocks := Blocks(line.strip())).is_line:
             return encoded(before(line))
         parts = [encoded(before(segment)) for segment in blocks.segments]
         if not parts:  # the model reads nothing of it

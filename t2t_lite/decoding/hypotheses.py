@@ -11,7 +11,7 @@ from t2t_lite.decoding.request import NOTHING, TextOptions
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.terms.term_list import TermList
 from t2t_lite.text.languages import ANY, Languages
-from t2t_lite.text.markup.blocks import Blocks
+from t2t_lite.text.tags.blocks import Blocks
 
 # 2^32 over the golden ratio: its multiples are far apart, so that no piece meets another line.
 _STRIDE = 0x9E3779B1

@@ -22,7 +22,7 @@ from t2t_lite.terms.term_list import (
     read_forms,
     read_words,
 )
-from t2t_lite.text.markup import kinds
+from t2t_lite.text.tags.kinds import HTML, KINDS
 
 T = TypeVar("T")
 C = TypeVar("C", bound=type)
@@ -102,7 +102,13 @@ class TextOptions(Config):
         "it into the target's. For pairs of languages that the model has not learned together.",
         example="en",
     )
-    markup: str = asked("", kinds.HELP, choices=kinds.CHOICES, example=kinds.HTML)
+    markup: str = asked(
+        "",
+        "Markup of the lines, which is kept: html or xml (tags, entities and what follows), or "
+        "placeholders ({name}, %s, URLs, e-mail addresses, paths, emoji, `code`) in plain text.",
+        choices=("", *KINDS),
+        example=HTML,
+    )
     terms: Mapping[str, str | Sequence[str]] = asked(
         _NO_FORMS,
         TERMS_HELP,
@@ -127,6 +133,11 @@ class TextOptions(Config):
             value, reader = getattr(self, name), FIELDS[name].checked
             value = reader(value, name) if reader else found.checked(value)
             object.__setattr__(self, name, value)
+
+    @property
+    def are_html(self) -> bool:
+        """Whether the texts are HTML, which is translated block by block."""
+        return self.markup == HTML
 
     @classmethod
     def of(

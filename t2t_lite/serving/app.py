@@ -111,9 +111,7 @@ class _Endpoints:
         try:
             answer = await self._submitted(asked.request)
         except OptionRefusal as refusal:
-            if refusal.option != "markup":
-                raise
-            asked = await asyncio.to_thread(asked.in_plain_text)
+            asked = await asyncio.to_thread(asked.in_plain_text, refusal)
             answer = await self._submitted(asked.request)
             headers = {_FORMAT_USED: "text"} if asked.is_html else {}
         body = await asyncio.to_thread(asked.answer, answer)

@@ -16,10 +16,10 @@ from t2t_lite.errors import quoted
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.language_detector import Detected, LanguageDetector
 from t2t_lite.serving.language_pairs import AUTO, LanguagePairs
-from t2t_lite.serving.requests import TranslationRequest, check_text, checked
+from t2t_lite.serving.requests import OptionRefusal, TranslationRequest, check_text, checked
 from t2t_lite.text.language_names import english_name
-from t2t_lite.text.markup.kinds import HTML, PLACEHOLDERS
-from t2t_lite.text.markup.tokens import TokenKind, tokens_of
+from t2t_lite.text.tags.kinds import HTML, PLACEHOLDERS
+from t2t_lite.text.tags.tokens import TokenKind, tokens_of
 
 _TEXT = "text"  # the format that is not HTML
 _FIELDS = {"q", "source", "target"}  # fields of this form that the server's own has not
@@ -40,8 +40,14 @@ class LibreRequest(NamedTuple):
     detected: Detected | None
     is_html: bool
 
-    def in_plain_text(self) -> "LibreRequest":
-        """Returns the request for a model without markup: with the words of the texts alone."""
+    def in_plain_text(self, refusal: OptionRefusal) -> "LibreRequest":
+        """Returns the request for a model that refuses markup: with the words of the texts alone.
+
+        Raises:
+            OptionRefusal: the model refuses something else.
+        """
+        if refusal.option != "markup":
+            raise refusal
         texts = self.request.texts
         words = [words_of_html(text) for text in texts] if self.is_html else texts
         options = self.request.options.changed(markup="")

@@ -1,1 +1,1 @@
-"""Text: files of lines, encoders and their vocabularies, trees; alignment and markup."""
+"""Text: files of lines, encoders and their vocabularies, trees; alignment and tags."""

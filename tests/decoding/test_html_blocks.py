@@ -18,7 +18,7 @@ from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.prometheus import ServerMetrics
 from t2t_lite.serving.request_translator import RequestTranslator
 from t2t_lite.text.languages import Languages
-from t2t_lite.text.markup.kinds import CHOICES
+from t2t_lite.text.tags.kinds import KINDS
 
 LANGUAGES = {"source_language": "en", "target_language": "de"}
 WORDS = [*(f"w{number}" for number in range(10)), "Datei"]
@@ -173,6 +173,6 @@ def test_text_without_blocks_is_translated_as_before(encoders):
 
 def test_a_journal_of_whole_pages_is_not_resumed():
     """Its pieces have other numbers."""
-    kinds = {kind: Markup.origin({"markup": kind}, str)["markup"] for kind in CHOICES}
+    kinds = {kind: Markup.origin({"markup": kind}, str)["markup"] for kind in ("", *KINDS)}
     assert kinds.pop("html") != "html"
     assert all(kind == told for kind, told in kinds.items()), "others are as they were"

@@ -14,7 +14,7 @@ from t2t_lite.bin import t2t_decoder
 from t2t_lite.decoding.config import CTRANSLATE2, ENGINES
 from t2t_lite.decoding.request import TextOptions
 from t2t_lite.errors import UsageError
-from t2t_lite.text.markup.kinds import HTML
+from t2t_lite.text.tags.kinds import HTML
 
 _LINES = [
     'A <b>cat</b> &amp; <a href="x">two <i>dogs</i></a>.',

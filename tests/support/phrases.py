@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from t2t_lite.text.alignment.units import units_of
-from t2t_lite.text.markup.placement import place
-from t2t_lite.text.markup.segment import parse
+from t2t_lite.text.tags.placement import place
+from t2t_lite.text.tags.segment import parse
 
 PHRASES = ("please press", "the red key", "now or", "tomorrow at noon", "with care")
 

@@ -34,8 +34,8 @@ class Document(Protocol):
     """A document; its reader takes the contents of a file, and raises DataError."""
 
     @property
-    def markup(self) -> str:
-        """The kind of the segments' markup, one of `text.markup.kinds.KINDS`."""
+    def kind(self) -> str:
+        """What its segments have beside words, one of `text.tags.kinds.KINDS`."""
 
     @property
     def segments(self) -> Sequence[str]:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from t2t_lite.decoding.documents.document import ICU_MESSAGES, Report
 from t2t_lite.text.charsets import Charset, read_by_browsers
-from t2t_lite.text.markup.blocks import cut
-from t2t_lite.text.markup.kinds import HTML, XML
-from t2t_lite.text.markup.tokens import FROM_LINE, Token, TokenKind, has_icu_message, tokens_of
+from t2t_lite.text.tags.blocks import cut
+from t2t_lite.text.tags.kinds import HTML, XML
+from t2t_lite.text.tags.tokens import FROM_LINE, Token, TokenKind, has_icu_message, tokens_of
 
 _XML_DECLARATION = re.compile(rb"<\?xml(?=\s)[^>]*?(?:\sencoding\s*=\s*[\"']([\w:.-]+)[^>]*)?\?>")
 _META_CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([^\s\"';>]+)", re.IGNORECASE)
@@ -24,7 +24,7 @@ class HtmlPage:
         is_xml: whether it is XHTML though it has no XML declaration.
 
     Attributes:
-        markup: HTML, or XML for XHTML.
+        kind: HTML, or XML for XHTML.
         segments: as in `Document`.
         report: of blocks.
 
@@ -35,10 +35,10 @@ class HtmlPage:
     def __init__(self, contents: bytes, is_xml: bool = False) -> None:
         self._contents = contents
         declaration = _XML_DECLARATION.match(contents.removeprefix(codecs.BOM_UTF8))
-        self.markup = XML if is_xml or declaration else HTML
+        self.kind = XML if is_xml or declaration else HTML
         self._charset = Charset.of(contents, _declared(contents, declaration))
         self._text = self._charset.decoded(contents)
-        pieces = cut(self._text, self.markup)
+        pieces = cut(self._text, self.kind)
         ends = itertools.accumulate(len(piece.raw) for piece in pieces)
         self.report = Report()
         self._places: list[int] = []  # where segments start and end in the text

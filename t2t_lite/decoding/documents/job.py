@@ -10,13 +10,11 @@ from t2t_lite.decoding import jobs
 from t2t_lite.decoding.batch_journal import WRITTEN_BESIDE
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.documents.document import Document
-from t2t_lite.decoding.documents.html_page import HtmlPage
-from t2t_lite.decoding.documents.kinds import HTML_ENDINGS, PO_ENDINGS, XHTML_ENDINGS, ending
-from t2t_lite.decoding.documents.po_file import PoFile
-from t2t_lite.decoding.documents.xliff_file import XliffFile
+from t2t_lite.decoding.documents.kinds import DOCUMENTS, ending
 from t2t_lite.decoding.loading import find_models
 from t2t_lite.decoding.request import files_of, given_flags
 from t2t_lite.errors import DataError, UsageError, UserError
+from t2t_lite.text.tags.kinds import PLACEHOLDERS
 
 log = logging.getLogger(__name__)
 
@@ -37,11 +35,7 @@ def read_document(path: str, fuzzy: bool = False, language: str = "") -> Documen
     """
     try:
         contents = pathlib.Path(path).read_bytes()
-        if ending(path) in PO_ENDINGS:
-            return PoFile(contents, fuzzy)
-        if ending(path) in HTML_ENDINGS:
-            return HtmlPage(contents, is_xml=ending(path) in XHTML_ENDINGS)
-        return XliffFile(contents, language)
+        return DOCUMENTS[ending(path)].read(contents, fuzzy, language)
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except (DataError, OSError) as error:
@@ -51,8 +45,8 @@ def read_document(path: str, fuzzy: bool = False, language: str = "") -> Documen
 def run(config: DecoderConfig) -> None:
     """Translates the document `decode_from_file` to `decode_to_file`.
 
-    A run that was killed goes on where it stopped. Segments have the markup of the document's
-    kind; messages have the one that the configuration names, if any.
+    A run that was killed goes on where it stopped. Segments have the tags of the document's
+    kind; messages, which are plain text, have those that the configuration names, if any.
 
     Raises:
         UserError: as in `read_document` and `jobs.run`.
@@ -63,10 +57,10 @@ def run(config: DecoderConfig) -> None:
     language = config.search_settings(run).target_language or run.problem.target_language
     document = read_document(source, config.fuzzy, language)
     asked: dict[str, Any] = given_flags(config)
-    asked["markup"] = asked["markup"] or document.markup
-    if asked["markup"] != document.markup and ending(source) not in PO_ENDINGS:
+    kind = asked["markup"] = asked["markup"] or document.kind
+    if kind != document.kind != PLACEHOLDERS:
         raise UsageError(
-            f"--markup={asked['markup']}: the markup of {source} is {document.markup}; leave it out"
+            f"--markup={kind}: the markup of {source} is {document.kind}; leave it out"
         )
     texts = document.segments
     if not texts:

@@ -2,13 +2,38 @@
 
 import codecs
 import os
+from collections.abc import Callable
+from typing import NamedTuple
 
+from t2t_lite.decoding.documents.document import Document
+from t2t_lite.decoding.documents.html_page import HtmlPage
+from t2t_lite.decoding.documents.po_file import PoFile
+from t2t_lite.decoding.documents.xliff_file import XliffFile
 from t2t_lite.errors import UsageError
 
-XHTML_ENDINGS = (".xhtml", ".xht")
-HTML_ENDINGS = (".html", ".htm", *XHTML_ENDINGS)
-PO_ENDINGS = (".po", ".pot")
-XLIFF_ENDINGS = (".xliff", ".xlf")
+
+class Kind(NamedTuple):
+    """A kind of documents.
+
+    Attributes:
+        endings: of the files' names.
+        read: returns a document, from the contents of its file, whether its new translations are
+            to be marked for review, and the language of these ("": unknown).
+        is_reviewed: whether they can be marked.
+    """
+
+    endings: tuple[str, ...]
+    read: Callable[[bytes, bool, str], Document]
+    is_reviewed: bool = False
+
+
+_KINDS = (
+    Kind((".html", ".htm"), lambda contents, _, __: HtmlPage(contents)),
+    Kind((".xhtml", ".xht"), lambda contents, _, __: HtmlPage(contents, is_xml=True)),
+    Kind((".po", ".pot"), lambda contents, fuzzy, _: PoFile(contents, fuzzy), is_reviewed=True),
+    Kind((".xliff", ".xlf"), lambda contents, _, language: XliffFile(contents, language)),
+)
+DOCUMENTS = {ending: kind for kind in _KINDS for ending in kind.endings}
 _PACKED = (".gz", ".bz2", ".xz", ".zst")
 
 # Documents whose lines are not sentences. Endings that are a language's code are left out.
@@ -31,16 +56,15 @@ def is_document(path: str) -> bool:
     Raises:
         UsageError: it is a document of another kind, or packed.
     """
-    known = (*HTML_ENDINGS, *PO_ENDINGS, *XLIFF_ENDINGS)
     name, packed = os.path.splitext(path)
     inner = ending(name) if packed.lower() in _PACKED else ""
-    if inner in known or inner in _OTHERS:
+    if inner in DOCUMENTS or inner in _OTHERS:
         raise UsageError(f"{path}: unpack the document, or read it as lines with --as_lines")
-    if ending(path) in known:
+    if ending(path) in DOCUMENTS:
         return True
     if ending(path) in _OTHERS or _begins(path).startswith(_BEGINNINGS):
         raise UsageError(
-            f"{path}: a document of a kind that is not known; known are {', '.join(known)}. "
+            f"{path}: a document of a kind that is not known; known are {', '.join(DOCUMENTS)}. "
             "Convert it (most translators' tools export XLIFF), let a program that reads it ask "
             "t2t-serve, or read it as lines with --as_lines"
         )

@@ -8,11 +8,11 @@ from t2t_lite.decoding.documents.document import ICU_MESSAGES, Report
 from t2t_lite.decoding.documents.po_messages import Form, Message, messages
 from t2t_lite.text.c_strings import read, written
 from t2t_lite.text.charsets import Charset
-from t2t_lite.text.markup.formats import agreeing, format_of, stood_in
-from t2t_lite.text.markup.kinds import PLACEHOLDERS
-from t2t_lite.text.markup.tokens import has_icu_message
 from t2t_lite.text.plural_forms import forms_for_one
 from t2t_lite.text.source_form import has_text
+from t2t_lite.text.tags.formats import agreeing, format_of, stood_in
+from t2t_lite.text.tags.kinds import PLACEHOLDERS
+from t2t_lite.text.tags.tokens import has_icu_message
 
 _FUZZY, _CHANGED = "fuzzy", "placeholders that the translation changed"  # why messages are left
 _CHARSET = re.compile(r"charset=([^\s\\;\"]+)")
@@ -34,14 +34,14 @@ class PoFile:
         fuzzy: mark the messages that get a translation as fuzzy, for review.
 
     Attributes:
-        markup: placeholders; HTML's tags only if the user says so.
+        kind: placeholders; HTML's tags only if the user says so.
         report: of messages.
 
     Raises:
         DataError: it is not a .po file, or is not in the charset that its header names.
     """
 
-    markup = PLACEHOLDERS
+    kind = PLACEHOLDERS
 
     def __init__(self, contents: bytes, fuzzy: bool = False) -> None:
         self._contents, self._fuzzy = contents, fuzzy

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from t2t_lite.decoding.documents.document import ICU_MESSAGES, Report
 from t2t_lite.errors import DataError, quoted
 from t2t_lite.text.charsets import Charset
-from t2t_lite.text.markup.kinds import XML
-from t2t_lite.text.markup.tokens import has_icu_message
-from t2t_lite.text.markup.xliff_sentences import has_content, has_words, marks, translated
-from t2t_lite.text.markup.xliff_text import Sentence
-from t2t_lite.text.markup.xml_events import (
+from t2t_lite.text.tags.kinds import XML
+from t2t_lite.text.tags.tokens import has_icu_message
+from t2t_lite.text.tags.xliff_sentences import has_content, has_words, marks, translated
+from t2t_lite.text.tags.xliff_text import Sentence
+from t2t_lite.text.tags.xml_events import (
     CLOSE,
     OPEN,
     TEXT,
@@ -59,7 +59,7 @@ class XliffFile:
             not known.
 
     Attributes:
-        markup: XML.
+        kind: XML.
         segments: the sources without a target, as in `Document`.
         report: of units; of segments in version 2.
 
@@ -67,7 +67,7 @@ class XliffFile:
         DataError: it is not XLIFF, is not well-formed, or is not in the charset that it declares.
     """
 
-    markup = XML
+    kind = XML
 
     def __init__(self, contents: bytes, language: str = "") -> None:
         self._contents = contents

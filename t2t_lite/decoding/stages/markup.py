@@ -11,9 +11,9 @@ from t2t_lite.decoding.hypotheses import Details, Hypothesis, Source
 from t2t_lite.decoding.stages.stage import Cost, Stage
 from t2t_lite.text.alignment.units import units_of
 from t2t_lite.text.marks import PLACEHOLDERS
-from t2t_lite.text.markup.kinds import HTML
-from t2t_lite.text.markup.placement import place
-from t2t_lite.text.markup.segment import Segment, parse
+from t2t_lite.text.tags.kinds import HTML
+from t2t_lite.text.tags.placement import place
+from t2t_lite.text.tags.segment import Segment, parse
 
 # Most tags, entities and placeholders of all texts of a request.
 _MOST_PIECES = 2_000

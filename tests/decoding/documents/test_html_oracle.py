@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2t_lite.decoding.documents.html_page import HtmlPage
-from t2t_lite.text.markup.kinds import HTML
-from t2t_lite.text.markup.segment import parse
+from t2t_lite.text.tags.kinds import HTML
+from t2t_lite.text.tags.segment import parse
 
 justhtml = pytest.importorskip("justhtml")
 

@@ -8,12 +8,12 @@ from support.growth import assert_grows_gently
 from support.phrases import capitals
 from t2t_lite.decoding.documents.html_page import HtmlPage
 from t2t_lite.errors import DataError
-from t2t_lite.text.markup.kinds import HTML, XML
+from t2t_lite.text.tags.kinds import HTML, XML
 
 
 def upper(text: str, is_xml: bool = False) -> str:
     page = HtmlPage(text.encode(), is_xml)
-    found = page.translated([capitals(segment, page.markup) for segment in page.segments])
+    found = page.translated([capitals(segment, page.kind) for segment in page.segments])
     return found.decode()
 
 
@@ -131,9 +131,9 @@ def test_xhtml(page):
     assert upper(DECLARED + page) == DECLARED + page
     assert upper(page, is_xml=True) == page
     document = HtmlPage(page.encode(), is_xml=True)
-    assert document.markup == XML
+    assert document.kind == XML
     assert "".join(document.segments).count("TEXT") == page.count("TEXT")
-    assert HtmlPage(b"<p>a<br>b</p>").markup == HTML
+    assert HtmlPage(b"<p>a<br>b</p>").kind == HTML
 
 
 def test_entities_of_xhtml_are_read():

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from support.growth import assert_grows_gently
 from t2t_lite.decoding.documents.po_file import PoFile
 from t2t_lite.errors import DataError
-from t2t_lite.text.markup.kinds import PLACEHOLDERS
-from t2t_lite.text.markup.tokens import TokenKind, tokens_of
+from t2t_lite.text.tags.kinds import PLACEHOLDERS
+from t2t_lite.text.tags.tokens import TokenKind, tokens_of
 
 HEADER = r"""msgid ""
 msgstr ""

@@ -12,7 +12,7 @@ from support.growth import assert_grows_gently
 from support.phrases import capitals
 from t2t_lite.decoding.documents.xliff_file import XliffFile
 from t2t_lite.errors import DataError
-from t2t_lite.text.markup.kinds import XML
+from t2t_lite.text.tags.kinds import XML
 
 MATCH = "<alt-trans><source>Opens</source><target>x</target></alt-trans>"
 REVIEW = 'state="needs-review-translation" state-qualifier="leveraged-mt"'

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import regex
 
-from t2t_lite.text.markup.kinds import HTML, PLACEHOLDERS, XML
+from t2t_lite.text.tags.kinds import HTML, PLACEHOLDERS, XML
 
 
 class TokenKind(enum.Enum):
@@ -122,7 +122,7 @@ class _Opening(NamedTuple):
         start: how it begins.
         end: how it ends.
         runs_on: whether it goes on to the end of the text where it has no end; else it is a tag
-            then, or no markup at all.
+            then, or no tags at all.
     """
 
     start: str

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from t2t_lite.text.markup.kinds import HTML, KINDS, PLACEHOLDERS, XML
-from t2t_lite.text.markup.tokens import TokenKind, has_icu_message, tokens_of
+from t2t_lite.text.tags.kinds import HTML, KINDS, PLACEHOLDERS, XML
+from t2t_lite.text.tags.tokens import TokenKind, has_icu_message, tokens_of
 
 
 def _kinds(segment: str, kind: str = HTML) -> list[tuple[TokenKind, str]]:

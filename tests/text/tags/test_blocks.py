@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from t2t_lite.data.problem import Output
 from t2t_lite.decoding.hypotheses import Hypothesis
 from t2t_lite.decoding.long_lines import join_lines
-from t2t_lite.text.markup.blocks import Blocks
+from t2t_lite.text.tags.blocks import Blocks
 
 
 @pytest.mark.parametrize(

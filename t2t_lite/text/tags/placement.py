@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from t2t_lite.text.alignment.units import Unit, align_units, units_of
-from t2t_lite.text.markup.carried import agreeing, restored, without
-from t2t_lite.text.markup.codes import in_order
-from t2t_lite.text.markup.kinds import XML
-from t2t_lite.text.markup.segment import Node, Segment
 from t2t_lite.text.source_form import has_text
+from t2t_lite.text.tags.carried import agreeing, restored, without
+from t2t_lite.text.tags.codes import in_order
+from t2t_lite.text.tags.kinds import XML
+from t2t_lite.text.tags.segment import Node, Segment
 
 _HARD = 0.9  # how much the best word of an alignment counts; the rest is its soft weights
 _THRESHOLD = 0.5  # a word joins an element if more of it than this aligns to the element
@@ -40,7 +40,7 @@ def place(
     target_tokens: Sequence[str] = (),
     attention: np.ndarray | None = None,
 ) -> str:
-    """Returns a translation with the markup of its source.
+    """Returns a translation with the tags and placeholders of its source.
 
     Args:
         segment: the source.
@@ -268,7 +268,7 @@ class _Writer:
         self._runs: list[list[_Event]] = [[] for _ in range(len(units) + 1)]
 
     def write(self, placed: Sequence[_Placed]) -> str:
-        """Returns the text with its markup."""
+        """Returns the text with its tags and placeholders."""
         self._collect(placed)
         last = self._units[0].start if self._units else 0
         parts = [self._target[:last]]

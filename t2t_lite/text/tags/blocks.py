@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from t2t_lite.text.markup.html_elements import BLOCKS, OpenElements
-from t2t_lite.text.markup.kinds import HTML, XML
-from t2t_lite.text.markup.segment import translation_of
-from t2t_lite.text.markup.tokens import FROM_LINE, TO_LINE, Token, TokenKind, tokens_of
 from t2t_lite.text.source_form import has_text
+from t2t_lite.text.tags.html_elements import BLOCKS, OpenElements
+from t2t_lite.text.tags.kinds import HTML, XML
+from t2t_lite.text.tags.segment import translation_of
+from t2t_lite.text.tags.tokens import FROM_LINE, TO_LINE, Token, TokenKind, tokens_of
 
 _TAGS = (TokenKind.OPEN, TokenKind.CLOSE, TokenKind.VOID)
 _TEXTS = (TokenKind.TEXT, TokenKind.ENTITY)

@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from t2t_lite.text.markup.kinds import XML
-from t2t_lite.text.markup.tokens import Token, TokenKind, tokens_of
+from t2t_lite.text.tags.kinds import XML
+from t2t_lite.text.tags.tokens import Token, TokenKind, tokens_of
 
 # What opens and what closes, with the attributes that name the pair, the first one that is there.
 _PAIRS = {

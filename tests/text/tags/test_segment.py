@@ -3,8 +3,8 @@
 import pytest
 
 from t2t_lite.text.marks import PLACEHOLDERS as MARKS
-from t2t_lite.text.markup.kinds import HTML, PLACEHOLDERS, XML
-from t2t_lite.text.markup.segment import parse
+from t2t_lite.text.tags.kinds import HTML, PLACEHOLDERS, XML
+from t2t_lite.text.tags.segment import parse
 
 
 @pytest.mark.parametrize(

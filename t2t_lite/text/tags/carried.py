@@ -4,7 +4,7 @@ import re
 from collections.abc import Container
 
 from t2t_lite.text.marks import PLACEHOLDERS
-from t2t_lite.text.markup.segment import Segment, parse
+from t2t_lite.text.tags.segment import Segment, parse
 
 _MARKS = re.compile(f"([{PLACEHOLDERS}])")
 

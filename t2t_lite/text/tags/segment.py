@@ -1,4 +1,4 @@
-"""Parses a segment with markup: the text to translate, and a tree of what is put back."""
+"""Parses a segment with tags: the text to translate, and a tree of what is put back."""
 
 import dataclasses
 import html
@@ -8,10 +8,10 @@ from typing import NamedTuple, Self
 
 import regex
 
-from t2t_lite.text.markup.codes import paired
-from t2t_lite.text.markup.kinds import PLACEHOLDERS, XML
-from t2t_lite.text.markup.tokens import Token, TokenKind, tokens_of
 from t2t_lite.text.source_form import places, source_form
+from t2t_lite.text.tags.codes import paired
+from t2t_lite.text.tags.kinds import PLACEHOLDERS, XML
+from t2t_lite.text.tags.tokens import Token, TokenKind, tokens_of
 
 # Of XLIFF, for the codes of other formats: tags without a partner, which stand for no word.
 _CODES = frozenset(["bpt", "ept", "it"])
@@ -58,8 +58,8 @@ class Segment:
 
     Attributes:
         source: the segment as it is.
-        kind: of its markup.
-        text: what is translated; no piece of the markup is in it.
+        kind: one of `kinds.KINDS`.
+        text: what is translated; no tag or placeholder is in it.
         nodes: the elements and atoms, in order; their offsets are those of `text`.
         marked: the marks that stand in `text` for pieces, in order, and these pieces; "" in place
             of a mark, if the piece is an atom.
@@ -87,7 +87,7 @@ class Segment:
         return dataclasses.replace(self, text=text, nodes=[_moved(n, moved) for n in self.nodes])
 
     def escaped(self, text: str) -> str:
-        """Returns a text in which no character is taken for markup of this kind."""
+        """Returns a text in which no character is taken for a piece of this kind."""
         return text if self.kind == PLACEHOLDERS else html.escape(text, quote=False)
 
 

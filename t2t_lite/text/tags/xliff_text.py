@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from t2t_lite.text.markup.blocks import cut, padded
-from t2t_lite.text.markup.kinds import HTML, XML
-from t2t_lite.text.markup.segment import parse
-from t2t_lite.text.markup.tokens import FROM_LINE, TO_LINE, Token, TokenKind, tokens_of
-from t2t_lite.text.markup.xml_events import CDATA, CLOSE, OPEN, TEXT, Event, end_of
 from t2t_lite.text.source_form import has_text
+from t2t_lite.text.tags.blocks import cut, padded
+from t2t_lite.text.tags.kinds import HTML, XML
+from t2t_lite.text.tags.segment import parse
+from t2t_lite.text.tags.tokens import FROM_LINE, TO_LINE, Token, TokenKind, tokens_of
+from t2t_lite.text.tags.xml_events import CDATA, CLOSE, OPEN, TEXT, Event, end_of
 
 _SPACE = re.compile(r"[ \t\r\n]+")
 _BREAKS = re.compile(r"([\n\r\t]+)")

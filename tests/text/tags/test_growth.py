@@ -10,10 +10,10 @@ from t2t_lite.decoding.documents.html_page import HtmlPage
 from t2t_lite.decoding.documents.po_file import PoFile
 from t2t_lite.decoding.documents.xliff_file import XliffFile
 from t2t_lite.text.marks import PLACEHOLDERS
-from t2t_lite.text.markup.blocks import padded
-from t2t_lite.text.markup.carried import agreeing
-from t2t_lite.text.markup.placement import place
-from t2t_lite.text.markup.segment import parse
+from t2t_lite.text.tags.blocks import padded
+from t2t_lite.text.tags.carried import agreeing
+from t2t_lite.text.tags.placement import place
+from t2t_lite.text.tags.segment import parse
 
 PIECES = [
     *("<!--", "<!-- x", "<![CDATA[", "<?", "<script>", "<style a", "</script ", "<!x"),

@@ -5,8 +5,8 @@ import itertools
 import pytest
 
 from support.phrases import PHRASES, reordered
-from t2t_lite.text.markup.kinds import XML
-from t2t_lite.text.markup.segment import parse
+from t2t_lite.text.tags.kinds import XML
+from t2t_lite.text.tags.segment import parse
 
 PAIRS = [
     ('<g id="{0}">', "</g>"),

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from t2t_lite.text.alignment.units import token_of_characters, units_of
 from t2t_lite.text.marks import PLACEHOLDERS as MARKS
-from t2t_lite.text.markup.kinds import HTML, KINDS, PLACEHOLDERS, XML
-from t2t_lite.text.markup.placement import place
-from t2t_lite.text.markup.segment import parse
-from t2t_lite.text.markup.tokens import TokenKind, tokens_of
+from t2t_lite.text.tags.kinds import HTML, KINDS, PLACEHOLDERS, XML
+from t2t_lite.text.tags.placement import place
+from t2t_lite.text.tags.segment import parse
+from t2t_lite.text.tags.tokens import TokenKind, tokens_of
 
 _TAG = re.compile(r"<[^<>]*>")
 

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from t2t_lite.text.markup.xliff_text import Sentence, sentences
-from t2t_lite.text.markup.xml_events import CDATA, Event, end_of
 from t2t_lite.text.source_form import has_text
+from t2t_lite.text.tags.xliff_text import Sentence, sentences
+from t2t_lite.text.tags.xml_events import CDATA, Event, end_of
 
 
 def _is_seg(event: Event) -> bool:

@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from t2t_lite.text.markup.kinds import PLACEHOLDERS
-from t2t_lite.text.markup.tokens import TokenKind, tokens_of
+from t2t_lite.text.tags.kinds import PLACEHOLDERS
+from t2t_lite.text.tags.tokens import TokenKind, tokens_of
 
 
 class Format(NamedTuple):
@@ -62,7 +62,7 @@ def format_of(flags: str) -> str:
 
 
 def stood_in(text: str, name: str) -> tuple[str, dict[str, str]]:
-    """Returns a text in which the placeholders of a format are markup, and what stands for which.
+    """Returns a text with plain placeholders for those of a format, and what they stand for.
 
     Those that are placeholders in every text stay as they are, and so does C's in `100% of`.
     """
@@ -83,7 +83,7 @@ def stood_in(text: str, name: str) -> tuple[str, dict[str, str]]:
 
 @functools.lru_cache(1 << 12)
 def _is_protected(before: str, directive: str) -> bool:
-    """Whether a directive is markup of every text, after another character."""
+    """Whether a directive is a placeholder in every text, after another character."""
     *_, last = tokens_of(before + directive, PLACEHOLDERS)
     return last.kind is TokenKind.PROTECTED and last.raw == directive
 
