@@ -81,6 +81,7 @@ class Protocol(H11Protocol):
     patience_seconds = 1.0
     max_connections = ServerConfig.max_connections
     is_answering = False
+    _has_sent_all = False
     _open: ClassVar[set["Protocol"]]
     _requests = 0  # that are being read or answered
     _is_shutting_down = False
@@ -121,6 +122,14 @@ class Protocol(H11Protocol):
         _CONNECTION.set(self)
         super().data_received(data)
 
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """Returns whether the connection stays open, for a client that will send no more.
+
+        Such a client may still read, as `nc -N` does, so that a whole request gets its answer.
+        """
+        self._has_sent_all = True
+        return self._owes_answer()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Stops waiting."""
         super().connection_lost(exc)
@@ -139,6 +148,17 @@ class Protocol(H11Protocol):
         self._writing.stop()
 
     # ---- uvicorn's calls
+
+    def on_response_complete(self) -> None:
+        """Goes on with the next request, if a client that sends no more has sent another."""
+        super().on_response_complete()
+        if self._has_sent_all and not self._owes_answer():
+            self._transport.close()
+
+    def _owes_answer(self) -> bool:
+        """Whether a whole request has arrived that is not answered."""
+        cycle = self.cycle
+        return cycle is not None and not (cycle.more_body or cycle.response_complete)
 
     def shutdown(self) -> None:
         """Closes the connection if it waits for the client, soon if it is within a request."""

@@ -10,6 +10,13 @@ from support.servers import serve
 from t2t_lite.serving.protocol import Protocol, _Deadline
 
 REQUEST = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+TRANSLATION = (
+    b"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    b'Content-Length: 13\r\n\r\n{"text": "a"}'
+)
+CHUNKED = TRANSLATION.replace(b"Content-Length: 13", b"Transfer-Encoding: chunked").replace(
+    b'{"text": "a"}', b'd\r\n{"text": "a"}\r\n0\r\n\r\n'
+)
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +79,45 @@ def test_an_answer_does_not_wait_for_an_acknowledgement(port):
             times.append(time.monotonic() - start)
     # Each would take 0.04 s. Other work on the machine may hold up some.
     assert sorted(times)[2] < 0.03
+
+
+@pytest.mark.parametrize(
+    ("sent", "answers"),
+    [
+        (b"", 0),
+        (REQUEST, 1),
+        (TRANSLATION, 1),
+        (CHUNKED, 1),
+        (REQUEST + TRANSLATION + REQUEST, 3),
+        (TRANSLATION + TRANSLATION[:-1], 1),
+        (CHUNKED[:-5], 0),
+        (TRANSLATION[:40], 0),
+    ],
+)
+def test_a_client_that_closes_its_side_gets_the_answers_to_its_whole_requests(sent, answers, gate):
+    """The model takes its time, so that the end of the requests comes first."""
+    with serve(gate) as server, socket.create_connection(("127.0.0.1", server.port)) as connection:
+        connection.settimeout(20)
+        connection.sendall(sent)
+        connection.shutdown(socket.SHUT_WR)
+        if answers and b"POST" in sent:
+            gate.wait_for_batch()
+        gate.opened.set()
+        answer = b"".join(iter(lambda: connection.recv(1000), b""))
+    assert answer.count(b"HTTP/1.1 200") == answer.count(b"HTTP/1.1") == answers
+
+
+def test_a_client_that_has_gone_holds_no_place(gate, caplog):
+    with serve(gate, max_connections=2) as server:
+        for _ in range(2):
+            with socket.create_connection(("127.0.0.1", server.port)) as connection:
+                connection.sendall(TRANSLATION)
+        gate.wait_for_batch()
+        gate.opened.set()
+        server.wait_for('t2t_requests_total{code="200"}', 2)
+        for _ in range(3):
+            assert server.translate(text="b") == (200, {"texts": ["b"]})
+    assert not [record for record in caplog.records if record.exc_info]
 
 
 def test_a_deadline_is_only_made_shorter():
