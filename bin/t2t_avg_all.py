@@ -39,13 +39,13 @@ def main(args: types.SimpleNamespace) -> None:
     """Runs the command."""
     COMMAND.require(args, "model_dir", "output_dir")
     with quiet_import():
-        from t2t_lite.runs import averaging, run_folder
+        from t2t_lite.runs import run_folder, sliding_averages
     run = run_folder.RunFolder.open(args.model_dir)
     given = run, args.output_dir, args.n, args.min_steps
     made = (
-        averaging.average_arriving(*given, args.wait_minutes)
+        sliding_averages.average_arriving(*given, args.wait_minutes)
         if args.wait_minutes
-        else (averaging.average_all(*given))
+        else (sliding_averages.average_all(*given))
     )
     for path in made:
         print(path, flush=True)

@@ -48,6 +48,14 @@ def is_whole(path: str) -> bool:
     return os.path.isfile(path + CHECKPOINT_INDEX)
 
 
+def written_at(path: str) -> int | None:
+    """Returns when the last file of a checkpoint was written, in ns; None if it is not there."""
+    try:
+        return os.stat(path + CHECKPOINT_INDEX).st_mtime_ns
+    except FileNotFoundError:
+        return None
+
+
 def split_checkpoints(text: str, output_dir: str = "") -> list[str]:
     """Splits the names of checkpoints at commas, except commas in the path of an existing one.
 

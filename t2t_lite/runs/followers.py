@@ -29,6 +29,7 @@ from t2t_lite.runs.checkpoint_files import (
     list_checkpoints,
     step_of,
     whole_checkpoints,
+    written_at,
 )
 from t2t_lite.waiting import arriving
 
@@ -108,8 +109,8 @@ class Follower(contextlib.AbstractContextManager["Follower"]):
         """Returns the first checkpoint that is not finished with, and says so to the trainer."""
         paths = whole_checkpoints(self._folder)
         for place, path in enumerate(paths):
-            key = _key(path)
-            if key is None or key in self._met:
+            written = written_at(path)
+            if written is None or (key := (path, written)) in self._met:
                 continue
             if not is_done(path):
                 self._say_needed(paths, place)
@@ -221,11 +222,3 @@ def _finished(path: pathlib.Path) -> int:
         return int(json.loads(path.read_text(encoding="utf-8"))[_FINISHED])
     except (ValueError, KeyError, TypeError):
         return -1
-
-
-def _key(path: str) -> _Key | None:
-    """Returns a checkpoint as it is now; None if it has just been deleted."""
-    try:
-        return path, os.stat(path + CHECKPOINT_INDEX).st_mtime_ns
-    except FileNotFoundError:
-        return None

@@ -16,7 +16,7 @@ from support.commands import exit_code, refusal
 from support.small_runs import fill, make_run, save_weights
 from t2t_lite import registry, waiting
 from t2t_lite.bin import t2t_avg_all
-from t2t_lite.runs import averaging, run_folder
+from t2t_lite.runs import averaging, checkpoint_files, run_folder
 from t2t_lite.runs.checkpoint_files import whole_checkpoints
 from t2t_lite.runs.followers import delete_old
 
@@ -242,22 +242,81 @@ def test_folders_of_other_runs_are_left_alone(add, tmp_path, capsys, name):
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
-@pytest.mark.integration
-def test_averages_of_checkpoints_that_come_later(add, tmp_path, monkeypatch, capsys):
-    """The trainer deletes no checkpoint that the next average needs."""
+@pytest.fixture
+def arriving(add, tmp_path, monkeypatch):
+    """Returns a function that averages a training, which saves after each new average."""
     path = tmp_path / "run" / "flags.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"train_steps": 30}))
     monkeypatch.setattr(waiting, "_POLL", 0.001)
-    written, later = averaging._Mean.write, iter([20, 30])
 
-    def write(mean, path):
-        written(mean, path)
-        for step in itertools.islice(later, 1):
-            add(step, float(step))
-            delete_old(tmp_path / "run", whole_checkpoints(tmp_path / "run"), keep=1)
+    def average(*others: str, steps: list[int], saved=lambda step: None) -> None:
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"train_steps": steps[-1]}))
+        written, later = averaging.Mean.write, iter(steps)
 
-    monkeypatch.setattr(averaging._Mean, "write", write)
-    flags = f"--model_dir={tmp_path}/run", f"--output_dir={tmp_path}/avg", "--n=3"
-    assert average_all(*flags, "--wait_minutes=-1", "--min_steps=2") == 0
+        def write(mean, path):
+            written(mean, path)
+            for step in itertools.islice(later, 1):
+                add(step, float(step))
+                saved(step)
+
+        monkeypatch.setattr(averaging.Mean, "write", write)
+        assert average_all(*others, "--wait_minutes=-1") == 0
+
+    return average
+
+
+@pytest.mark.integration
+def test_averages_of_checkpoints_that_come_later(arriving, tmp_path, capsys):
+    """The trainer deletes no checkpoint that the next average needs."""
+
+    def delete(step: int) -> None:
+        delete_old(tmp_path / "run", whole_checkpoints(tmp_path / "run"), keep=1)
+
+    arriving(*flags(tmp_path, 3), "--min_steps=2", steps=[20, 30], saved=delete)
     steps = [int(line.rpartition("-")[2]) for line in capsys.readouterr().out.splitlines()]
     assert steps == [10, 20, 30]
+
+
+@pytest.mark.integration
+def test_what_was_averaged_before_is_not_read_for_each_new_checkpoint(
+    add, arriving, tmp_path, monkeypatch
+):
+    assert average_all(*flags(tmp_path)) == 0
+    read, built = [], []
+    damage, build = checkpoint_files.damage, run_folder.RunFolder.build_model
+    monkeypatch.setattr(checkpoint_files, "damage", lambda path: read.append(path) or damage(path))
+    monkeypatch.setattr(
+        run_folder.RunFolder, "build_model", lambda run: built.append(run) or build(run)
+    )
+    add(20, 20.0)
+    arriving(*flags(tmp_path), steps=[30, 40, 50])
+    assert [os.path.basename(path) for path in read] == [
+        f"model.ckpt-{step}" for step in (2, 3, 10)
+    ]
+    assert len(built) == 1
+    assert means(tmp_path / "avg") == {
+        2: {2.5},
+        3: {1.0},
+        10: {2.0},
+        20: {13.0},
+        30: {25.0},
+        40: {35.0},
+        50: {45.0},
+    }
+
+
+@pytest.mark.integration
+def test_a_checkpoint_replaced_while_others_come_is_averaged_anew(add, arriving, tmp_path):
+    def replace(step: int) -> None:
+        if step == 30:
+            add(3, 16.0)
+
+    add(20, 20.0)
+    arriving(*flags(tmp_path), steps=[30, 40], saved=replace)
+    assert means(tmp_path / "avg") == {
+        2: {2.5},
+        3: {10.0},
+        10: {11.0},
+        20: {13.0},
+        30: {25.0},
+        40: {35.0},
+    }
