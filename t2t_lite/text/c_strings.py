@@ -6,6 +6,7 @@ _ESCAPE = re.compile(r"(?P<bytes>(?:\\x[0-9a-fA-F]+|\\[0-7]{1,3})+)|\\(?P<letter
 _BYTE = re.compile(r"\\x([0-9a-fA-F]+)|\\([0-7]+)")
 _LINES = re.compile(r"[^\n]*\n|[^\n]+|\A\Z")
 _LETTERS = dict(zip("abfnrtv", "\a\b\f\n\r\t\v", strict=True))
+_ESCAPED = re.compile(r'[\a\b\f\n\r\t\v\\"]')
 _TO_ESCAPED = str.maketrans(
     {character: f"\\{name}" for name, character in (_LETTERS | {"\\": "\\", '"': '"'}).items()}
 )
@@ -20,6 +21,8 @@ def read(raw: str, charset: str) -> str:
 
 def written(text: str, newline: str) -> str:
     """Returns a text as strings in quotes: one, or an empty one and one for each line."""
+    if not _ESCAPED.search(text):
+        return f'"{text}"'
     lines = [line.translate(_TO_ESCAPED) for line in _LINES.findall(text)]
     return newline.join(f'"{line}"' for line in (lines if len(lines) == 1 else ["", *lines]))
 

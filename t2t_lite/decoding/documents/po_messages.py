@@ -71,16 +71,12 @@ class Message:
         """Whether it is the header of the file."""
         return not self.texts["msgid"] and "msgctxt" not in self.texts
 
-    def begin(self, start: int) -> None:
-        """Notes where it begins, unless it has already begun."""
-        if self.start < 0:
-            self.start = start
-
     def note(self, comments: str, start: int) -> None:
         """Notes comments above it, or within it."""
         for match in _FLAGS.finditer(comments):
             if match[1] == "|":
-                self.begin(start + match.start(1) - 1)
+                if self.start < 0:
+                    self.start = start + match.start(1) - 1
                 continue
             self.flags += match[1]
             if match[1][0] == "," and not self.flags_at:
@@ -108,7 +104,8 @@ def messages(text: str) -> Iterator[Message]:
             if word == "msgstr" and keyword != "msgstr":
                 yield message
                 message, following = following, Message()
-            message.begin(match.start(2))
+            if message.start < 0:
+                message.start = match.start(2)
             word, lacks_string = keyword, True
             if word == "msgstr":
                 form = message.forms[int(number or 0)] = Form()

@@ -47,7 +47,6 @@ FORMATS = {
     **dict.fromkeys(("lisp", "scheme"), _tildes),
     "boost": Format(re.compile(rf"%\|[^|]*\||%\d+%|{_PRINTF}"), "%"),
     "sh": Format(re.compile(r"\$\w+|\$\{\w+\}")),
-    "": Format(re.compile(r"(?!)")),  # no placeholders but those of every text
 }
 _FLAG = re.compile(r"(?<![\w-])(?!no-|possible-|impossible-)([\w-]+)-format(?![\w-])")
 _NAMED = re.compile(r"%\|?\d+[$:]|%L?(?:\d+|n)$|%[(<{]|%\d+%|\{\w|\$")  # says which argument it is
@@ -58,7 +57,10 @@ _LITERAL = ("%%", "~~", "{{", "}}")
 
 def format_of(flags: str) -> str:
     """Returns the name of the format that flags such as `fuzzy, c-format` name; "": none."""
-    return next((name for name in _FLAG.findall(flags) if name in FORMATS), "")
+    for name in _FLAG.findall(flags):
+        if name in FORMATS:
+            return name
+    return ""
 
 
 def stood_in(text: str, name: str) -> tuple[str, dict[str, str]]:
@@ -66,6 +68,8 @@ def stood_in(text: str, name: str) -> tuple[str, dict[str, str]]:
 
     Those that are placeholders in every text stay as they are, and so does C's in `100% of`.
     """
+    if not name:
+        return text, {}
     taken = {*_MARK.findall(text)}
     free = (mark for n in itertools.count() if (mark := f"[X{n}X]") not in taken)
     meant: dict[str, str] = {}
@@ -94,12 +98,14 @@ def agreeing(source: str, target: str, name: str, meant: Mapping[str, str]) -> s
     Args:
         source: what was translated, before `stood_in`.
         target: its translation.
-        name: of the format.
+        name: of the format; "": none.
         meant: from `stood_in`.
 
     Returns:
         None: it has other placeholders, or needs numbers that the format does not have.
     """
+    if not name:
+        return target
     form = FORMATS[name]
     target = _MARK.sub(lambda match: meant.get(match[0], match[0]), target)
     wanted, found = form.directive.findall(source), form.directive.findall(target)
