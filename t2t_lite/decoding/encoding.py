@@ -15,6 +15,7 @@ from t2t_lite.decoding.stages.registered import Stages
 from t2t_lite.decoding.text_codec import TextCodec, encoded_text
 from t2t_lite.text.languages import speaking
 from t2t_lite.text.tags.blocks import Blocks
+from t2t_lite.text.tags.tokens import Token
 from t2t_lite.text.text_encoder import EOS_ID
 
 _KEPT = 256  # options whose stages are kept: as many as a server's queue has requests
@@ -90,14 +91,18 @@ class StagedCodec(TextCodec):
         """Returns a line as a source; HTML of several blocks with a source for each."""
         place = f"{name} {number}"
 
-        def before(text: str) -> Source:
-            return self.stages(options).before(Source(text, (), number, options=options), place)
+        def before(text: str, tokens: Sequence[Token] = ()) -> Source:
+            source = Source(text, (), number, options=options, tokens=tokens)
+            return self.stages(options).before(source, place)
 
         def encoded(source: Source) -> Source:
             return source._replace(ids=self.source_ids(source, source.text, place))
 
-        if not options.are_html or (blocks := Blocks(line.strip())).is_line:
+        if not options.are_html:
             return encoded(before(line))
+        blocks = Blocks(line.strip())
+        if blocks.is_line:
+            return encoded(before(line, blocks.tokens if line == line.strip() else ()))
         parts = [encoded(before(segment)) for segment in blocks.segments]
         if not parts:  # the model reads nothing of it
             return before(line)._replace(text="", given="")

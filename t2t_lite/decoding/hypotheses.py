@@ -12,6 +12,7 @@ from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.terms.term_list import TermList
 from t2t_lite.text.languages import ANY, Languages
 from t2t_lite.text.tags.blocks import Blocks
+from t2t_lite.text.tags.tokens import Token
 
 # 2^32 over the golden ratio: its multiples are far apart, so that no piece meets another line.
 _STRIDE = 0x9E3779B1
@@ -35,6 +36,7 @@ class Source(NamedTuple):
     line: str = ""  # as users wrote it, where a stage took something out of it; "": `given`
     is_rewritten: bool = False  # whether users see other words than the model reads and writes
     options: TextOptions = NOTHING  # what is asked of it
+    tokens: Sequence[Token] = ()  # of its markup, if they have been read
     notes: Mapping[type, Any] = _NOTHING  # what stages know of it, by their class
     blocks: Blocks | None = None  # the text, if it is HTML that is decoded block by block
     parts: Sequence["Source"] = ()  # these blocks, each with its own stages; `ids` are theirs

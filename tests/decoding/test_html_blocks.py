@@ -18,6 +18,7 @@ from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.prometheus import ServerMetrics
 from t2t_lite.serving.request_translator import RequestTranslator
 from t2t_lite.text.languages import Languages
+from t2t_lite.text.tags import tokens
 from t2t_lite.text.tags.kinds import KINDS
 
 LANGUAGES = {"source_language": "en", "target_language": "de"}
@@ -73,6 +74,14 @@ def test_a_text_without_a_block_to_translate_is_its_own_output(text, encoders):
     (found,) = Translator(decoder)(text, 2, markup="html")
     assert (found.text, found.source_tokens, len(found.tokens)) == (text, [], 0)
     assert not decoder.engine.reads
+
+
+def test_a_line_is_read_once(encoders, monkeypatch):
+    read, found = [], tokens._found
+    monkeypatch.setattr(tokens, "_found", lambda *given: read.append(given) or found(*given))
+    text = "w1 <b>w2</b> w3"
+    decoder_of(encoders).text.encode([text], TextOptions(markup="html"))
+    assert read == [(text, "html")]
 
 
 def test_xml_and_placeholders_are_not_cut(encoders):

@@ -53,13 +53,14 @@ class Markup(Stage):
     def before(self, source: Source, place: str) -> Source:
         """Returns a source without its markup; a model that has learned to reads marks for it."""
         carries = self.codec.engine.is_trained_with("markup_augmentation")
-        segment = parse(source.text, self.options.markup, PLACEHOLDERS if carries else "")
+        marks = PLACEHOLDERS if carries else ""
+        segment = parse(source.text, self.options.markup, marks, source.tokens)
         text = segment.text
         if self.codec.reads_source_form:
             segment = segment.in_source_form()
         line = segment.source.strip()
         return source.noted(self, segment)._replace(
-            text=text, kept=segment.marks, line=line, is_rewritten=True
+            text=text, kept=segment.marks, line=line, is_rewritten=True, tokens=()
         )
 
     def needs_details(self, target: Target, is_shown: bool) -> bool:

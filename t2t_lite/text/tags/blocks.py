@@ -51,8 +51,12 @@ def cut(text: str, kind: str) -> list[Piece]:
         All of the text, in order. Paragraphs have words to translate, and begin and end with what
         belongs to them: neither with white space nor with tags without a partner in them.
     """
+    return _cut(tokens_of(text, kind), kind)
+
+
+def _cut(tokens: Iterable[Token], kind: str) -> list[Piece]:
     cutter = _Cutter(kind)
-    for token in tokens_of(text, kind):
+    for token in tokens:
         cutter.add(token)
     return cutter.finish()
 
@@ -64,16 +68,17 @@ class Blocks:
         text: the text.
 
     Attributes:
+        tokens: of the text.
         is_line: whether the text has neither blocks nor line breaks.
     """
 
     def __init__(self, text: str) -> None:
-        pieces = cut(text, HTML)
-        tokens = [token for piece in pieces for token in piece.tokens]
-        has_blocks = any(token.kind in _TAGS and token.name in BLOCKS for token in tokens)
+        self.tokens = [*tokens_of(text, HTML)]
+        pieces = _cut(self.tokens, HTML)
+        has_blocks = any(token.kind in _TAGS and token.name in BLOCKS for token in self.tokens)
         count = sum(piece.is_text for piece in pieces)
         if not has_blocks and count == 1:
-            pieces = [Piece(tokens, is_text=True)]
+            pieces = [Piece(self.tokens, is_text=True)]
         self.is_line = not has_blocks and count <= 1 and "\n" not in text
         self._pieces = pieces
 

@@ -3,7 +3,7 @@
 import dataclasses
 import html
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Self
 
 import regex
@@ -91,7 +91,9 @@ class Segment:
         return text if self.kind == PLACEHOLDERS else html.escape(text, quote=False)
 
 
-def parse(source: str, kind: str, marks: Sequence[str] = ()) -> Segment:
+def parse(
+    source: str, kind: str, marks: Sequence[str] = (), tokens: Iterable[Token] = ()
+) -> Segment:
     """Parses a segment, which may be malformed.
 
     Atoms are the elements without a word (with all that is in them), elements that are not to be
@@ -106,9 +108,10 @@ def parse(source: str, kind: str, marks: Sequence[str] = ()) -> Segment:
         kind: one of `kinds.KINDS`.
         marks: characters for the first of these pieces; "": that one is an atom. Those that the
             segment has are not used.
+        tokens: those of the segment; none: it is read here.
     """
     parser = _Parser(source, kind, ["" if mark in source else mark for mark in marks])
-    tokens = tokens_of(source, kind)
+    tokens = tokens or tokens_of(source, kind)
     for token in paired(tokens) if kind == XML else tokens:
         parser.add(token)
     segment = parser.finish()
