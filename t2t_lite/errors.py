@@ -77,6 +77,18 @@ def quoted(value: object) -> str:
     return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}..."
 
 
+def surrogate_in(text: str) -> str:
+    """Returns what a text holds that UTF-8 cannot encode, for messages; "": nothing.
+
+    JSON can spell half of a surrogate pair, and Python reads bytes that are not UTF-8 as such.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        return f"the lone surrogate U+{ord(text[error.start]):04X}, which is not a character"
+    return ""
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Returns `"; did you mean 'x'?"` for the closest known name, or `""` if none is close."""
     return question(closest(name, known))

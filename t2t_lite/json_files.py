@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from t2t_lite.errors import UserError, quoted
+from t2t_lite.errors import UserError, quoted, surrogate_in
 
 _KINDS = {str: "text", int: "a whole number", float: "a number", dict: "an object"}
 _LARGEST = 2**63  # no count, seed or size is larger
@@ -65,13 +65,15 @@ def parse_object(text: bytes) -> dict[str, Any]:
     """
     try:
         value = json.loads(text.decode())
-        json.dumps(value, ensure_ascii=False).encode()  # JSON can spell half of a surrogate pair
+        fault = surrogate_in(json.dumps(value, ensure_ascii=False))
     except UnicodeError as error:
         raise ValueError(f"not UTF-8 ({error})") from error
     except RecursionError:
         raise ValueError("the JSON is nested too deeply") from None
     except ValueError as error:
         raise ValueError(f"not JSON ({error})") from error
+    if fault:
+        raise ValueError(f"it holds {fault}")
     if not isinstance(value, dict):
         raise ValueError(f"expected a JSON object, got {quoted(value)}")
     return value

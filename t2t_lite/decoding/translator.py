@@ -13,7 +13,7 @@ from t2t_lite.decoding.input_lines import windows_of
 from t2t_lite.decoding.long_lines import with_plain_breaks
 from t2t_lite.decoding.request import Options, TextOptions
 from t2t_lite.decoding.stages.registered import TOLD
-from t2t_lite.errors import UsageError, quoted
+from t2t_lite.errors import UsageError, quoted, surrogate_in
 from t2t_lite.text.languages import Languages
 
 # Encodes some texts, the first of which has the number `first`.
@@ -300,12 +300,8 @@ def _checked(texts: Iterable[Any], first: int = 1) -> list[str]:
         if not isinstance(text, str):
             remedy = "; use its .decode()" if isinstance(text, bytes) else ""
             raise UsageError(f"text {number} is {quoted(text)}: expected a str{remedy}")
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            raise UsageError(
-                f"text {number} holds a lone surrogate, which is not a character: {quoted(text)}"
-            ) from None
+        if fault := surrogate_in(text):
+            raise UsageError(f"text {number} holds {fault}: {quoted(text)}")
         checked.append(with_plain_breaks(text))
     return checked
 

@@ -114,8 +114,7 @@ class _Endpoints:
             asked = await asyncio.to_thread(asked.in_plain_text, refusal)
             answer = await self._submitted(asked.request)
             headers = {_FORMAT_USED: "text"} if asked.is_html else {}
-        body = await asyncio.to_thread(asked.answer, answer)
-        return Response(body, headers=headers, media_type=_JSON)
+        return Response(answer, headers=headers, media_type=_JSON)
 
     async def _submitted(self, wanted: TranslationRequest) -> bytes:
         return await asyncio.wrap_future(self._worker.submit(wanted))

@@ -1,13 +1,13 @@
 """LibreTranslate's form of requests and answers, for its clients: Weblate, Mastodon and others.
 
-A request in this form becomes one in the server's own form, and the answer to that becomes an
-answer in this one. See https://docs.libretranslate.com.
+A request in this form becomes one in the server's own form, which knows how its answer is written
+in this one. See https://docs.libretranslate.com.
 """
 
 import dataclasses
+import functools
 import html
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from starlette.exceptions import HTTPException
@@ -16,7 +16,14 @@ from t2t_lite.errors import quoted
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.language_detector import Detected, LanguageDetector
 from t2t_lite.serving.language_pairs import AUTO, LanguagePairs
-from t2t_lite.serving.requests import OptionRefusal, TranslationRequest, check_text, checked
+from t2t_lite.serving.requests import (
+    Line,
+    OptionRefusal,
+    TranslationRequest,
+    check_size,
+    check_texts,
+    parse_options,
+)
 from t2t_lite.text.language_names import english_name
 from t2t_lite.text.tags.kinds import HTML, PLACEHOLDERS
 from t2t_lite.text.tags.tokens import TokenKind, tokens_of
@@ -31,13 +38,11 @@ class LibreRequest(NamedTuple):
     """A request in LibreTranslate's form.
 
     Attributes:
-        request: the same in the server's own form.
-        detected: the language of the texts, if the client does not know it.
+        request: what it asks; its answer is in LibreTranslate's form.
         is_html: whether the texts are HTML, and the outputs must be.
     """
 
     request: TranslationRequest
-    detected: Detected | None
     is_html: bool
 
     def in_plain_text(self, refusal: OptionRefusal) -> "LibreRequest":
@@ -52,26 +57,6 @@ class LibreRequest(NamedTuple):
         words = [words_of_html(text) for text in texts] if self.is_html else texts
         options = self.request.options.changed(markup="")
         return self._replace(request=self.request._replace(texts=words, options=options))
-
-    def answer(self, answer: bytes) -> bytes:
-        """Returns the answer to `request` in LibreTranslate's form."""
-        fields = json.loads(answer)
-        lines = [fields] if self.request.is_single else fields["translations"]
-        outputs = [self._outputs(line) for line in lines]
-        listed: dict[str, list[Any]] = {"translatedText": [best for best, *_ in outputs]}
-        if self.request.n_best > 1:
-            listed["alternatives"] = [others for _, *others in outputs]
-        if self.detected:
-            listed["detectedLanguage"] = [self.detected._asdict()] * len(outputs)
-        given = {k: v[0] for k, v in listed.items()} if self.request.is_single else listed
-        return json.dumps(given, ensure_ascii=False).encode()
-
-    def _outputs(self, line: Mapping[str, Any]) -> list[str]:
-        """Returns the outputs of a text; without any, as of an empty one, the output is ""."""
-        found = [hypothesis["text"] for hypothesis in line["hypotheses"]] or [""]
-        if self.is_html and not self.request.options.markup:
-            return [html.escape(text, quote=False) for text in found]
-        return found
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,6 +89,7 @@ class LibreForm:
         if kind not in (_TEXT, HTML):
             raise HTTPException(400, f"format={quoted(kind)}: expected {_TEXT} or {HTML}")
         texts = _texts(fields, self.limits)
+        check_size(texts, self.limits)
         source, target = _text(fields, "source"), _text(fields, "target")
         detected = None
         if source == AUTO:
@@ -114,14 +100,15 @@ class LibreForm:
         # A client may ask for more than there are.
         alternatives = min(_count(fields, "alternatives"), self.beam_size - 1)
         own: dict[str, Any] = {
-            "text" if isinstance(fields["q"], str) else "texts": fields["q"],
-            "n_best": alternatives + 1,
             "markup": HTML if kind == HTML else _placeholders(texts),
             "source_language": languages.source,
             "target_language": languages.target,
         }
-        request = checked(own, self.limits)
-        return LibreRequest(request, detected, kind == HTML)
+        form = functools.partial(_answer, detected, kind == HTML)
+        is_single = isinstance(fields["q"], str)
+        options = parse_options(own, self.limits)
+        request = TranslationRequest(texts, alternatives + 1, False, is_single, options, form)
+        return LibreRequest(request, kind == HTML)
 
     def detect(self, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Returns the answer to POST /detect: the texts' possible languages, the likeliest first.
@@ -148,6 +135,33 @@ class LibreForm:
             "suggestions": False,
             "supportedFilesFormat": [],
         }
+
+
+def _answer(
+    detected: Detected | None, is_html: bool, request: TranslationRequest, lines: Sequence[Line]
+) -> dict[str, Any]:
+    """Returns the answer to a request in LibreTranslate's form, as a JSON value.
+
+    Args:
+        detected: the language of the texts, if the client does not know it.
+        is_html: as in `LibreRequest`.
+        request: the request.
+        lines: the answer to each text.
+    """
+    is_escaped = is_html and not request.options.markup
+    outputs = [_outputs(line, is_escaped) for line in lines]
+    listed: dict[str, list[Any]] = {"translatedText": [best for best, *_ in outputs]}
+    if request.n_best > 1:
+        listed["alternatives"] = [others for _, *others in outputs]
+    if detected:
+        listed["detectedLanguage"] = [detected._asdict()] * len(outputs)
+    return {k: v[0] for k, v in listed.items()} if request.is_single else listed
+
+
+def _outputs(line: Line, is_escaped: bool) -> list[str]:
+    """Returns the outputs of a text; without any, as of an empty one, the output is ""."""
+    found = [hypothesis["text"] for hypothesis in line["hypotheses"]] or [""]
+    return [html.escape(text, quote=False) for text in found] if is_escaped else found
 
 
 def is_libre(fields: Mapping[str, Any]) -> bool:
@@ -177,11 +191,7 @@ def _texts(fields: Mapping[str, Any], limits: ServerConfig) -> list[str]:
         raise HTTPException(400, 'expected "q", a text or a list of texts')
     given = fields["q"]
     texts = given if isinstance(given, list) else [given]
-    if len(texts) > limits.max_texts:
-        raise HTTPException(413, f"{len(texts)} texts: at most {limits.max_texts} are allowed")
-    for number, text in enumerate(texts, 1):
-        name = f"text {number} of q" if isinstance(given, list) else "q"
-        check_text(text, name, limits.max_text_length)
+    check_texts(texts, "text {} of q" if isinstance(given, list) else "q", limits)
     return texts
 
 

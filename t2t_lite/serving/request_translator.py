@@ -1,7 +1,6 @@
 """Translates requests with the decoder, and formats the answers as JSON."""
 
 import itertools
-import json
 import logging
 import time
 from collections import defaultdict
@@ -102,7 +101,8 @@ class RequestTranslator:
                 else:
                     count = requests[number].n_best
                     shown = [first_different(h, count, decoder.hparams) for h in hypotheses]
-                    answers[number] = _json(requests[number], sources, shown)
+                    lines = [*map(fields_of, sources, shown)]
+                    answers[number] = requests[number].answer(lines)
         return [answers[number] for number in range(len(requests))]
 
     def _decode_group(
@@ -199,14 +199,3 @@ def _failure(error: UserError) -> HTTPException:
         return HTTPException(422, str(error))
     log.error("a request failed: %s", error)
     return HTTPException(500, f"{error.summary}: see the server's log")
-
-
-def _json(
-    request: TranslationRequest, sources: Sequence[Source], found: Sequence[list[Hypothesis]]
-) -> bytes:
-    """Formats an answer; each text as a line of `t2t-decoder --output_format=json`."""
-    lines = [
-        fields_of(source, hypotheses) for source, hypotheses in zip(sources, found, strict=True)
-    ]
-    answer = lines[0] if request.is_single else {"translations": lines}
-    return json.dumps(answer, ensure_ascii=False).encode()

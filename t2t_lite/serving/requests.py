@@ -1,13 +1,14 @@
 """The fields of a request, all of which are checked."""
 
 import itertools
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from starlette.exceptions import HTTPException
 
 from t2t_lite.decoding.request import FIELDS, NOTHING, TextOptions
-from t2t_lite.errors import UsageError, did_you_mean, quoted
+from t2t_lite.errors import UsageError, did_you_mean, quoted, surrogate_in
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.terms.term_list import TooLongError
 
@@ -24,6 +25,15 @@ _CHARACTERS_OF_SUBWORD = 10
 MAX_LISTED = 400  # texts in the lists and mappings of other fields
 
 
+# The answer to a text: the fields of a line of `t2t-decoder --output_format=json`.
+Line = Mapping[str, Any]
+
+
+def own_form(request: "TranslationRequest", lines: Sequence[Line]) -> Any:
+    """Returns the answer to a request in the server's own form, as a JSON value."""
+    return lines[0] if request.is_single else {"translations": lines}
+
+
 class TranslationRequest(NamedTuple):
     """Some texts to translate."""
 
@@ -32,6 +42,11 @@ class TranslationRequest(NamedTuple):
     attention: bool  # whether to return tokens and attention with them
     is_single: bool  # whether "text" was sent, not a list
     options: TextOptions = NOTHING  # what else is asked of them
+    form: Callable[["TranslationRequest", Sequence[Line]], Any] = own_form  # of the answer
+
+    def answer(self, lines: Sequence[Line]) -> bytes:
+        """Returns the answer in JSON, given that to each text."""
+        return json.dumps(self.form(self, lines), ensure_ascii=False).encode()
 
 
 def size_of(text: str) -> int:
@@ -70,13 +85,8 @@ def checked(fields: Mapping[str, Any], limits: ServerConfig) -> TranslationReque
     texts = [fields["text"]] if is_single else fields["texts"]
     if not isinstance(texts, list):
         raise HTTPException(422, '"texts" must be a list of strings')
-    if len(texts) > limits.max_texts:
-        raise HTTPException(413, f"{len(texts)} texts: at most {limits.max_texts} are allowed")
-    for number, text in enumerate(texts, 1):
-        check_text(text, "text" if is_single else f"text {number}", limits.max_text_length)
-    size, most = sum(map(len, texts)), _CHARACTERS_OF_SUBWORD * limits.max_subwords
-    if size > most:
-        raise HTTPException(413, f"the texts have {size} characters: at most {most} are allowed")
+    check_texts(texts, "text" if is_single else "text {}", limits)
+    check_size(texts, limits)
     n_best = fields.get("n_best", 1)
     if type(n_best) is not int or n_best < 1:  # True is an int, too
         raise HTTPException(422, '"n_best" must be a whole number of at least 1')
@@ -129,6 +139,34 @@ def _texts_in(value: Any) -> Iterator[str]:
         yield from _texts_in(item)
 
 
+def check_texts(texts: Sequence[Any], name: str, limits: ServerConfig) -> None:
+    """Checks the number of texts, and each of them.
+
+    Args:
+        texts: what the request has in their place.
+        name: what messages call one, with {} for its number, from 1.
+        limits: `max_texts` and `max_text_length` apply.
+
+    Raises:
+        HTTPException: 413: there are too many; 413, 422: as in `check_text`.
+    """
+    if len(texts) > limits.max_texts:
+        raise HTTPException(413, f"{len(texts)} texts: at most {limits.max_texts} are allowed")
+    for number, text in enumerate(texts, 1):
+        check_text(text, name.format(number), limits.max_text_length)
+
+
+def check_size(texts: Iterable[str], limits: ServerConfig) -> None:
+    """Refuses texts that cannot have as few subwords as `max_subwords` allows.
+
+    Raises:
+        HTTPException: 413.
+    """
+    size, most = sum(map(len, texts)), _CHARACTERS_OF_SUBWORD * limits.max_subwords
+    if size > most:
+        raise HTTPException(413, f"the texts have {size} characters: at most {most} are allowed")
+
+
 def check_text(text: Any, name: str, longest: int) -> None:
     """Checks one text of a request.
 
@@ -146,8 +184,5 @@ def check_text(text: Any, name: str, longest: int) -> None:
         raise HTTPException(
             413, f"{name} has {len(text)} characters: at most {longest} are allowed"
         )
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # JSON can encode half of a surrogate pair
-        message = f"{name} holds a lone surrogate, which is not a character"
-        raise HTTPException(422, message) from None
+    if fault := surrogate_in(text):
+        raise HTTPException(422, f"{name} holds {fault}")

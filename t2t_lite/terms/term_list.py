@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
-from t2t_lite.errors import DataError, UsageError, quoted
+from t2t_lite.errors import DataError, UsageError, quoted, surrogate_in
 from t2t_lite.terms.word_borders import occurrences, parts_of
 from t2t_lite.text.source_form import source_form
 from t2t_lite.text.text_files import iterate_lines
@@ -250,12 +250,8 @@ def _read(text: str, path: str, number: int) -> str:
 def _text(value: Any, name: str) -> str:
     if not isinstance(value, str) or not (text := _clean(value)):
         raise UsageError(f"{name}: {quoted(value)}: expected a word or phrase")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise UsageError(
-            f"{name}: {quoted(value)} holds a lone surrogate, which is not a character"
-        ) from None
+    if fault := surrogate_in(text):
+        raise UsageError(f"{name}: {quoted(value)} holds {fault}")
     return _short(text)
 
 

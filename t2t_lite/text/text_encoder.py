@@ -10,7 +10,7 @@ import os
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from t2t_lite.errors import DataError, UsageError, did_you_mean, quoted
+from t2t_lite.errors import DataError, UsageError, did_you_mean, quoted, surrogate_in
 from t2t_lite.protocol_buffers import pack
 from t2t_lite.text import text_files
 from t2t_lite.text.source_form import has_text, is_plain, source_form
@@ -448,11 +448,8 @@ def require_characters(text: str, name: str) -> str:
     """
     if not isinstance(text, str):
         raise DataError(f"{name}: expected text, got {quoted(text)}")
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
+    if fault := surrogate_in(text):
         raise DataError(
-            f"{name} contains the lone surrogate U+{ord(text[error.start]):04X}, which is not a "
-            "character: generate_samples should read its files as strict UTF-8"
-        ) from None
+            f"{name} contains {fault}: generate_samples should read its files as strict UTF-8"
+        )
     return text

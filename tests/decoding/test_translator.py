@@ -100,7 +100,7 @@ def test_a_part_of_the_users_own_holds_for_n_best_and_streams_too(run):
         (b"A cat.", r"text 1 is b'A cat.': expected a str; use its \.decode\(\)"),
         (["A", bytearray(b"A")], "text 2 is bytearray"),
         (None, "got None: expected a text, or a list of texts"),
-        ("A \ud83d cat", "text 1 holds a lone surrogate"),
+        ("A \ud83d cat", r"text 1 holds the lone surrogate U\+D83D, which"),
     ],
 )
 @pytest.mark.parametrize("n_best", [None, 1])

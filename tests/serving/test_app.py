@@ -38,7 +38,11 @@ def test_answers_are_json_of_the_request():
         (b'{"text": null}', 422, "text is not a string"),
         (b'{"texts": "a"}', 422, '"texts" must be a list of strings'),
         (b'{"texts": ["a", ["b"]]}', 422, "text 2 is not a string"),
-        (b'{"text": "\\ud800"}', 422, "text holds a lone surrogate, which is not a character"),
+        (
+            b'{"text": "\\ud800"}',
+            422,
+            "text holds the lone surrogate U+D800, which is not a character",
+        ),
         (b'{"text": "a", "n_best": 0}', 422, '"n_best" must be a whole number of at least 1'),
         (b'{"text": "a", "n_best": true}', 422, '"n_best" must be a whole number of at least 1'),
         (b'{"text": "a", "n_best": 1.0}', 422, '"n_best" must be a whole number of at least 1'),

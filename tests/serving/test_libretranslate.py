@@ -23,14 +23,14 @@ PAIR = {"source": "en", "target": "de"}
 @without_pause
 def shouting(requests):
     """Answers with upper case, the rank, the languages and the markup of each text."""
-    return [json.dumps(_answer(request)).encode() for request in requests]
+    return [request.answer(_lines(request)) for request in requests]
 
 
-def _answer(request) -> dict[str, Any]:
+def _lines(request) -> list[dict[str, Any]]:
     asked = request.options
     words = asked.source_language, asked.target_language, asked.markup
     told = "".join(f" {word}" for word in words if word)
-    lines = [
+    return [
         {
             "source": text,
             "hypotheses": [
@@ -40,7 +40,6 @@ def _answer(request) -> dict[str, Any]:
         }
         for text in request.texts
     ]
-    return lines[0] if request.is_single else {"translations": lines}
 
 
 @without_pause
@@ -48,7 +47,7 @@ def without_attention(requests):
     """As `shouting`, for a model that cannot keep markup."""
     refusal = OptionRefusal("markup", "no attention")
     return [
-        refusal if request.options.markup else json.dumps(_answer(request)).encode()
+        refusal if request.options.markup else request.answer(_lines(request))
         for request in requests
     ]
 
@@ -128,7 +127,11 @@ def _of_own(text: str) -> dict[str, Any]:
         ({"q": ["a", None], **PAIR}, 422, "text 2 of q is not a string"),
         ({"q": ["a"] * 129, **PAIR}, 413, "129 texts: at most 128 are allowed"),
         ({"q": "a" * 10_001, **PAIR}, 413, "q has 10001 characters: at most 10000 are allowed"),
-        ({"q": "\ud800", **PAIR}, 422, "q holds a lone surrogate, which is not a character"),
+        (
+            {"q": "\ud800", **PAIR},
+            422,
+            "q holds the lone surrogate U+D800, which is not a character",
+        ),
     ],
 )
 def test_errors_are_one_line(server, fields, status, message):

@@ -82,5 +82,7 @@ def test_what_an_api_refuses(terms, forbid):
 
 @pytest.mark.parametrize("given", [({"\ud800": "x"},), ({"x": ["\udfff"]},), (None, ["a\ud83d"])])
 def test_a_lone_surrogate_is_no_term(given):
-    with pytest.raises(UsageError, match="surrogate, which is not a character"):
+    with pytest.raises(
+        UsageError, match=r"the lone surrogate U\+D[0-9A-F]{3}, which is not a character"
+    ):
         TermList.of(*given)
