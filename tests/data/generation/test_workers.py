@@ -31,26 +31,32 @@ def test_no_process_is_started_for_little(tmp_path, num_workers, here, tasks):
             assert multiprocessing.active_children() == []
 
 
-def test_processes_have_the_whole_work_between_them(tmp_path):
-    with Workers(time.sleep, tmp_path, 2) as workers:
-        list(workers.map(operator.call, [0.0] * 4))
-        start = time.monotonic()
-        list(workers.map(operator.call, [0.25] * 20))
-        assert 2.5 <= time.monotonic() - start < 4.75  # one process would take 5 s
-
-
-@pytest.mark.parametrize(("num_workers", "tasks"), [(2, 2), (2, 4), (2, 10), (3, 3), (3, 6)])
+@pytest.mark.parametrize(
+    ("num_workers", "tasks"), [(2, 2), (2, 4), (2, 10), (2, 20), (3, 3), (3, 6)]
+)
 def test_this_process_works_too_and_all_end_together(tmp_path, num_workers, tasks):
-    with Workers(None, tmp_path, num_workers) as workers:
+    met = tmp_path / "met"
+    met.mkdir()
+    with Workers(met, tmp_path, num_workers) as workers:
         while len(set(workers.map(process, [0.05] * 3 * num_workers))) < num_workers:
             pass  # not all have started
-        done = collections.Counter(workers.map(process, [0.3] * tasks))
+        done = collections.Counter(workers.map(together, [num_workers] * tasks))
     assert done[os.getpid()] >= 1
     assert max(done.values()) <= tasks // num_workers + 1
 
 
-def process(job, task):
+def process(folder, task):
     time.sleep(task)
+    return os.getpid()
+
+
+def together(folder, processes):
+    """Waits until each process does its nth task, as far as there are so many; returns the own."""
+    number = len([*folder.glob(f"{os.getpid()}-*")])
+    (folder / f"{os.getpid()}-{number}").touch()
+    end = time.monotonic() + 5
+    while len([*folder.glob(f"*-{number}")]) < processes and time.monotonic() < end:
+        time.sleep(0.005)
     return os.getpid()
 
 
@@ -69,17 +75,25 @@ def test_tasks_are_read_only_as_work_proceeds(tmp_path):
 
 
 def test_results_come_as_soon_as_they_are_there(tmp_path):
-    done = []
+    taken = []
 
     def tasks():
-        for _ in range(20):
-            yield 0.1
-            done.append(None)
+        for number in range(40):
+            taken.append(number)
+            yield number
 
-    with Workers(time.sleep, tmp_path, 2) as workers:
-        list(workers.map(operator.call, [0.0] * 4))
-        next(workers.map(operator.call, tasks()))
-        assert len(done) < 10
+    with Workers(tmp_path / "first", tmp_path, 2) as workers:
+        next(workers.map(after_the_first, tasks()))
+        assert len(taken) < 20
+
+
+def after_the_first(path, number):
+    """Does the first task at once, and the others some time after it."""
+    if number == 0:
+        path.touch()
+    while not path.exists():
+        time.sleep(0.005)
+    time.sleep(0.1 * (number > 0))
 
 
 @pytest.mark.parametrize("num_workers", [1, 2])
