@@ -1,6 +1,5 @@
 """Extras: setup.cfg, the checks at run time and docs/dependencies.md agree."""
 
-import configparser
 import dataclasses
 import importlib.util
 import json
@@ -9,18 +8,12 @@ import re
 
 import pytest
 
+from support.setup_file import setup_cfg
 from t2t_lite import extras
 from t2t_lite.errors import UserError
 from t2t_lite.serving.config import ServerConfig
 
 ROOT = pathlib.Path(__file__).parents[1]
-
-
-@pytest.fixture(scope="module")
-def setup_cfg() -> configparser.ConfigParser:
-    parser = configparser.ConfigParser()
-    parser.read(ROOT / "setup.cfg", encoding="utf-8")
-    return parser
 
 
 def packages(requirements: str) -> set[str]:
@@ -35,8 +28,8 @@ def parts(version: str) -> list[int]:
 @pytest.mark.parametrize(
     "extra", [extras.IMPORT, extras.LANGUAGES, extras.PLOTS, extras.ROUGE, extras.SERVE]
 )
-def test_what_is_checked_is_what_is_installed(setup_cfg, extra):
-    declared = packages(setup_cfg["options.extras_require"][extra])
+def test_what_is_checked_is_what_is_installed(extra):
+    declared = packages(setup_cfg()["options.extras_require"][extra])
     modules = {{"pyyaml": "yaml"}.get(name, name.replace("-", "_")) for name in declared}
     assert modules == set(extras._PACKAGES[extra])
 
@@ -51,14 +44,14 @@ def test_one_missing_package_is_enough(monkeypatch):
         extras.require(extras.SERVE, "t2t-serve")
 
 
-def test_the_image_installs_extras_that_there_are_and_runs_a_command_that_there_is(setup_cfg):
+def test_the_image_installs_extras_that_there_are_and_runs_a_command_that_there_is():
     """`docker build` would show the first, and `docker run` the second."""
     text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
-    extras_require = setup_cfg["options.extras_require"]
+    extras_require = setup_cfg()["options.extras_require"]
     named = re.search(r"^ARG EXTRAS=(.*)$", text, re.MULTILINE)[1].split(",")
     assert {"serve"} <= {*named} <= {*extras_require}
     command, *given = json.loads(re.search(r"^CMD (.*)$", text, re.MULTILINE)[1])
-    assert f"{command} = " in setup_cfg["options.entry_points"]["console_scripts"]
+    assert f"{command} = " in setup_cfg()["options.entry_points"]["console_scripts"]
     flags = {flag.removeprefix("--").partition("=")[0] for flag in given}
     assert flags <= {field.name for field in dataclasses.fields(ServerConfig)}
 
@@ -69,10 +62,10 @@ def test_without_tensorflow_text_the_error_says_what_to_do(monkeypatch):
         extras.tensorflow_text("a thing")
 
 
-def test_the_oldest_releases_are_those_that_are_allowed(setup_cfg):
+def test_the_oldest_releases_are_those_that_are_allowed():
     """`tests/oldest.txt` is what the tests are run with."""
-    requirements = [setup_cfg["options"]["install_requires"]]
-    extras_require = setup_cfg["options.extras_require"]
+    requirements = [setup_cfg()["options"]["install_requires"]]
+    extras_require = setup_cfg()["options.extras_require"]
     names = re.search(r"t2t_lite\[(.*)\]", extras_require["dev"])[1].split(",")
     requirements += [extras_require[name] for name in ("dev", *names)]
     floor = re.compile(r"^([a-z][a-z0-9-]*) [>=]=([0-9.]+)", re.MULTILINE)
@@ -86,9 +79,9 @@ def test_the_oldest_releases_are_those_that_are_allowed(setup_cfg):
         assert min(oldest[name])[: len(allowed[name])] == allowed[name], name
 
 
-def test_every_dependency_has_its_reason(setup_cfg):
-    listed = [setup_cfg["options"]["install_requires"]]
-    listed += setup_cfg["options.extras_require"].values()
+def test_every_dependency_has_its_reason():
+    listed = [setup_cfg()["options"]["install_requires"]]
+    listed += setup_cfg()["options.extras_require"].values()
     named = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
     for name in set().union(*map(packages, listed)):
         assert re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", named), name

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import t2t_lite as t2t
+from support.commands import exit_code
 from support.small_runs import noisy_run
 from t2t_lite.bin import t2t_bleu, t2t_datagen, t2t_decoder, t2t_trainer
 from t2t_lite.decoding import jobs
@@ -97,12 +98,6 @@ def test_markup_is_refused(run, tmp_path):
         decode(run, tmp_path, "out", output_format="alignments", markup="html")
 
 
-def ended(main, *flags):
-    with pytest.raises(SystemExit) as end:
-        main([*flags])
-    assert end.value.code == 0
-
-
 @pytest.mark.slow
 def test_a_head_learns_the_alignments_that_it_is_given(tmp_path, capsys):
     """Words in the opposite order, which no attention has to follow to predict them."""
@@ -123,16 +118,18 @@ def test_a_head_learns_the_alignments_that_it_is_given(tmp_path, capsys):
     data, run = f"--data_dir={tmp_path / 'data'}", f"--output_dir={tmp_path / 'run'}"
     problem = "--problem=text2text_tmpdir_bpe"
     aligned = f"--alignments={tmp_path / 'links.txt'}"
-    ended(t2t_datagen.main, problem, data, f"--tmp_dir={tmp_path}", aligned, "--num_workers=1")
+    assert not exit_code(
+        t2t_datagen.main, problem, data, f"--tmp_dir={tmp_path}", aligned, "--num_workers=1"
+    )
     sizes = "hidden_size=32,filter_size=64,num_heads=2,num_hidden_layers=2,batch_size=1024"
     learning = "learning_rate_constant=2,learning_rate_warmup_steps=50,guided_alignment_weight=2"
-    ended(
+    assert not exit_code(
         t2t_trainer.main,
         *(problem, data, run, "--model=transformer", "--hparams_set=transformer_tiny"),
         *(f"--hparams={sizes},{learning}", "--train_steps=300", "--local_eval_frequency=300"),
     )
     found = tmp_path / "found.txt"
-    ended(
+    assert not exit_code(
         t2t_decoder.main,
         *(run, "--output_format=alignments", f"--decode_to_file={found}"),
         f"--decode_from_file={tmp_path / 'inputs.eval.txt'}",
@@ -140,6 +137,6 @@ def test_a_head_learns_the_alignments_that_it_is_given(tmp_path, capsys):
     )
     capsys.readouterr()
     people = f"--reference={tmp_path / 'people.txt'}"
-    ended(t2t_bleu.main, f"--translation={found}", people, "--metrics=aer")
+    assert not exit_code(t2t_bleu.main, f"--translation={found}", people, "--metrics=aer")
     rate = float(capsys.readouterr().out.partition("=")[2])
     assert rate < 20, "AER, %: by chance it is 80"

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.commands import Killed
 from support.small_runs import noisy_run
 from t2t_lite.data.problem import Output
 from t2t_lite.data.text_problems import Text2TextProblem
@@ -55,10 +56,6 @@ class Bytes(Text2TextProblem):
 
     def existing_filepaths(self, data_dir, split):
         return [f"{data_dir}/{split}"]
-
-
-class Killed(BaseException):
-    """Stands for SIGKILL: nothing happens after it."""
 
 
 class Batches:

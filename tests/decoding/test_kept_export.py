@@ -12,6 +12,7 @@ import ctranslate2
 import numpy as np
 import pytest
 
+from support.commands import Killed
 from support.imported_runs import imported_run
 from support.small_runs import save_weights
 from t2t_lite.decoding import kept_export
@@ -230,9 +231,6 @@ def test_what_a_killed_process_left_is_no_export(run, monkeypatch):
     """Half of one that is being deleted is not taken for a whole one."""
     first = opened(run)
     replace_weights(run)
-
-    class Killed(BaseException):
-        pass
 
     def die(path, **kwargs):
         if path.exists():

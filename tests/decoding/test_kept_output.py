@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from support.commands import exit_code
+from support.commands import Killed, exit_code
 from support.copying import CopyModel
 from support.imported_runs import write_vocabulary
 from support.small_runs import make_run, save_weights
@@ -124,9 +124,6 @@ def test_a_source_that_is_missing_is_an_error_even_if_there_is_an_output(config)
 
 
 def test_a_kill_between_record_and_output_leaves_no_stale_output(config, monkeypatch):
-    class Killed(BaseException):
-        pass
-
     replace = pathlib.Path.replace
 
     def die(path, target):

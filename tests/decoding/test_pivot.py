@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from support.commands import Killed
 from support.imported_runs import WORDS, imported_run
 from support.marks import by_name
 from support.small_runs import noisy_run
@@ -197,10 +198,6 @@ def config_of(run, folder, **changes) -> DecoderConfig:
 def written(config):
     jobs.run(config)
     return pathlib.Path(config.decode_to_file).read_text(encoding="utf-8").splitlines()
-
-
-class Killed(BaseException):
-    """Stands for SIGKILL."""
 
 
 @pytest.mark.integration

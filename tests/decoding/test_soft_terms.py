@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import t2t_lite as t2t
+from support.commands import exit_code
 from support.copying import bytes_decoder
 from support.small_runs import noisy_run
 from t2t_lite.bin import t2t_datagen, t2t_decoder, t2t_trainer
@@ -110,12 +111,6 @@ _NAMES = [f"{a}{b}l" for a in "bdf" for b in "aeiou"]
 _TRAINED = 4000
 
 
-def _ended(main, *flags):
-    with pytest.raises(SystemExit) as end:
-        main([*flags])
-    assert end.value.code == 0
-
-
 @pytest.fixture(scope="module")
 def learned(tmp_path_factory):
     """The folder of a run that turns words to upper case, but for three in ten, to any word."""
@@ -134,12 +129,12 @@ def learned(tmp_path_factory):
     (folder / "links.txt").write_text("\n".join(links) + "\n")
     problem, data = "--problem=text2text_tmpdir_bpe", f"--data_dir={folder / 'data'}"
     aligned = (f"--alignments={folder / 'links.txt'}", "--num_workers=1")
-    _ended(t2t_datagen.main, problem, data, f"--tmp_dir={folder}", *aligned)
+    assert not exit_code(t2t_datagen.main, problem, data, f"--tmp_dir={folder}", *aligned)
     sizes = "hidden_size=64,filter_size=128,num_heads=4,num_hidden_layers=2,batch_size=1024"
     rates = "learning_rate_constant=0.5,learning_rate_warmup_steps=100,label_smoothing=0"
     others = "layer_prepostprocess_dropout=0,max_length=64,guided_alignment_weight=0.5"
     shares = "term_augmentation=0.6,markup_augmentation=0.3"
-    _ended(
+    assert not exit_code(
         t2t_trainer.main,
         *(problem, data, f"--output_dir={folder / 'run'}", "--model=transformer"),
         *("--hparams_set=transformer_tiny", f"--hparams={sizes},{rates},{others},{shares}"),
@@ -162,7 +157,7 @@ def test_a_model_learns_to_follow_suggestions(learned, tmp_path):
     for mode in ("hard", "soft"):
         flags = (f"--output_dir={learned}", f"--decode_from_file={lines}")
         wanted = (f"--terms={terms}",) if mode == "soft" else ()
-        _ended(
+        assert not exit_code(
             t2t_decoder.main,
             *(*flags, *wanted, f"--decode_to_file={out}"),
             f"--decode_hparams=beam_size=2,term_mode={mode}",

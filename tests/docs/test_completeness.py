@@ -1,7 +1,8 @@
 """What a user may choose is on the pages: commands and extras."""
 
-import configparser
 import pathlib
+
+from support.setup_file import setup_cfg
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -13,7 +14,5 @@ def test_every_command(pages):
 
 
 def test_every_extra(pages):
-    setup = configparser.ConfigParser()
-    setup.read(ROOT / "setup.cfg")
-    extras = setup["options.extras_require"]
+    extras = setup_cfg()["options.extras_require"]
     assert [name for name in extras if f"`{name}`" not in pages["installation.md"].text] == []

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from support.rounding import assert_close
+from support.rounding import assert_close, normal
 from t2t_lite.layers.recurrent import CELLS, Cell, LSTMCell, LSTMState, Recurrent, run_cell
 from t2t_lite.layers.recurrent_attention import (
     AdditiveAttention,
@@ -22,10 +22,6 @@ X = np.random.RandomState(0).normal(size=(*MASK.shape, INPUTS)).astype(np.float3
 
 STEP = INPUTS + D  # terms of the product of one step
 TERMS = MASK.shape[1] * STEP
-
-
-def random(*shape, seed=0):
-    return np.random.RandomState(seed).normal(size=shape).astype(np.float32)
 
 
 def make(cell="lstm", backward=False):
@@ -78,7 +74,7 @@ def test_the_state_passes_through_padding(backward):
 
 
 def test_a_mask_from_keras_hides_padding_also_with_an_initial_state():
-    layer, state = make(), LSTMState(*random(2, len(MASK), D))
+    layer, state = make(), LSTMState(*normal(2, len(MASK), D))
     masked = keras.layers.Masking()(np.where(MASK[..., None], X, 0.0).astype(np.float32))
     for given in (None, state):
         wanted, final = layer(X, mask=MASK, initial_state=given)
@@ -114,8 +110,8 @@ def test_steps_are_those_of_the_sequence(cell):
 def test_the_gradient_is_that_of_automatic_differentiation(mask, backward):
     """Of outputs and final state, by inputs, initial state and weights."""
     cell = make(backward=backward).cell
-    targets = [tf.constant(random(*MASK.shape, D)), *map(tf.constant, random(2, len(X), D, seed=1))]
-    sources = [tf.constant(X), *map(tf.constant, random(2, len(X), D, seed=2))]
+    targets = [tf.constant(normal(*MASK.shape, D)), *map(tf.constant, normal(2, len(X), D, seed=1))]
+    sources = [tf.constant(X), *map(tf.constant, normal(2, len(X), D, seed=2))]
     weights = [weight.value for weight in cell.trainable_weights]
     gradients = []
     for scan in (type(cell).scan, Cell.scan):
@@ -169,8 +165,8 @@ def softmax(scores):
 def test_normed_scores_are_those_of_the_formula():
     attention = NormedAdditiveAttention(D, outputs=0)
     attention.scale.assign([0.7])
-    attention.bias.assign(random(D, seed=3))
-    query, values = random(1, 2, D), random(1, 5, D, seed=1)
+    attention.bias.assign(normal(D, seed=3))
+    query, values = normal(1, 2, D), normal(1, 5, D, seed=1)
     memory = attention.memory(values, np.ones((1, 5), bool))
     q, k, v = (
         ops.convert_to_numpy(part.kernel)
@@ -188,7 +184,7 @@ def test_normed_scores_are_those_of_the_formula():
 def test_local_attention_is_that_of_the_formula(window):
     """Luong et al. 2015, equations 9 and 10, with the sentence's own length."""
     attention = DotAttention(D, outputs=0, window=window)
-    query, values = 2.0 * random(2, 3, D), random(2, 6, D, seed=1)
+    query, values = 2.0 * normal(2, 3, D), normal(2, 6, D, seed=1)
     lengths = [6, 4]
     memory = attention.memory(values, np.arange(6)[None] < np.array(lengths)[:, None])
     weights = ops.convert_to_numpy(attention.attention_weights(query, memory))
@@ -209,7 +205,7 @@ def test_local_attention_is_that_of_the_formula(window):
 def test_concat_is_the_additive_score():
     """V · tanh(W [query; key]): the halves of W are the matrices of queries and keys."""
     attention = AdditiveAttention(D, outputs=0)
-    query, values = random(1, 1, D), random(1, 5, D, seed=1)
+    query, values = normal(1, 1, D), normal(1, 5, D, seed=1)
     q, k, v = (
         ops.convert_to_numpy(part.kernel)
         for part in (attention.query, attention.key, attention.score)
@@ -222,7 +218,7 @@ def test_concat_is_the_additive_score():
 
 def test_factored_scores_are_those_of_the_formula():
     attention = FactoredAttention(D)
-    query, keys = random(2, 3, D), random(2, 5, D, seed=1)
+    query, keys = normal(2, 3, D), normal(2, 5, D, seed=1)
     w, v = (ops.convert_to_numpy(part.kernel) for part in (attention.query, attention.score))
     wanted = np.einsum("bqd,bsd->bqs", np.tanh(query @ w) * v[:, 0], np.tanh(keys))
     assert_close(attention.scores(query, keys), wanted, terms=D + D)
@@ -236,7 +232,7 @@ def test_an_output_may_be_projected():
     """An LSTM of more cells, whose output is multiplied by a matrix before anyone sees it."""
     cell = LSTMCell(INPUTS, D, cells=7)
     assert cell.gates.kernel.shape == (INPUTS + D, 4 * 7)
-    x, h, c = random(2, INPUTS), random(2, D, seed=1), random(2, 7, seed=2)
+    x, h, c = normal(2, INPUTS), normal(2, D, seed=1), normal(2, 7, seed=2)
     state = cell(x, LSTMState(h, c))
     gates = np.concatenate([x, h], axis=-1) @ ops.convert_to_numpy(cell.gates.kernel)
     write, forget, new, read = np.split(gates, 4, axis=-1)
@@ -244,5 +240,5 @@ def test_an_output_may_be_projected():
     output = (sigmoid(read) * np.tanh(wanted)) @ ops.convert_to_numpy(cell.output_kernel)
     assert_close(state.cell, wanted, terms=STEP)
     assert_close(state.output, output, terms=STEP + 7)
-    outputs, final = Recurrent(cell)(random(2, 4, INPUTS))
+    outputs, final = Recurrent(cell)(normal(2, 4, INPUTS))
     assert (outputs.shape, final.output.shape, final.cell.shape) == ((2, 4, D), (2, D), (2, 7))

@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 from support.model_kinds import make_model
-from support.rounding import assert_close
+from support.rounding import assert_close, normal
 from support.terms import terms_of
 from t2t_lite.layers.attention import MASKED
 from t2t_lite.layers.recurrent import LSTMCell, Recurrent
@@ -17,10 +17,6 @@ from t2t_lite.layers.recurrent_attention import (
 )
 
 D = 4
-
-
-def _random(*shape, seed=0):
-    return np.random.RandomState(seed).normal(size=shape).astype(np.float32)
 
 
 def _keras_lstm(layer):
@@ -37,8 +33,8 @@ def _keras_lstm(layer):
 
 def test_layer_computes_what_keras_lstm_computes():
     layer = Recurrent(LSTMCell(D, D, gain=1.0))
-    layer.cell.gates.bias.assign(_random(4 * D))
-    x = _random(3, 5, D, seed=1)
+    layer.cell.gates.bias.assign(normal(4 * D))
+    x = normal(3, 5, D, seed=1)
     own_outputs, final = layer(x)
     outputs, last_output, last_cell = _keras_lstm(layer)(x)
     assert_close(own_outputs, outputs, terms=5 * 2 * D)
@@ -63,7 +59,7 @@ def test_encoder_ends_in_the_state_after_the_last_token(features):
 @pytest.mark.parametrize("kind", [AdditiveAttention, MultiplicativeAttention])
 def test_attention_is_the_weighted_mean_without_padding(kind):
     attention = kind(D, gain=1.0)
-    values, queries = _random(2, 3, D), _random(2, 5, D, seed=1)
+    values, queries = normal(2, 3, D), normal(2, 5, D, seed=1)
     lengths = (3, 2)
     bias = np.array([[[0, 0, 0]], [[0, 0, MASKED]]], np.float32)
     attended = attention(queries, SourceMemory(values, attention.key(values), bias))

@@ -13,6 +13,10 @@ import pytest
 from t2t_lite.bin import t2t_decoder
 
 
+class Killed(BaseException):
+    """Stands for SIGKILL: nothing happens after it."""
+
+
 def environment() -> dict[str, str]:
     """Returns the variables of a process that says nothing about TensorFlow."""
     return {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}

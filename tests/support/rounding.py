@@ -51,3 +51,8 @@ def assert_close(
         scale = np.abs(wanted).max(initial=0.0)
     bound = scale * relative_bound(2 * terms, dtype)  # both were rounded
     np.testing.assert_allclose(found, wanted, rtol=0, atol=bound, err_msg=err_msg)
+
+
+def normal(*shape: int, seed: int = 0) -> np.ndarray:
+    """Returns normal random numbers, float32, the same for each shape and seed."""
+    return np.random.RandomState(seed).normal(size=shape).astype(np.float32)

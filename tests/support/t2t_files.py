@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from support.commands import exit_code
 from t2t_lite import registry
 from t2t_lite.bin import t2t_import
 from t2t_lite.interop.imports import t2t_variables
@@ -84,9 +85,7 @@ def import_run(folder: pathlib.Path, *flags: str) -> int:
         f"--data_dir={folder}/data",
         f"--output_dir={folder}/run",
     ]
-    with pytest.raises(SystemExit) as end:
-        t2t_import.main([*places, *flags])
-    return end.value.code or 0
+    return exit_code(t2t_import.main, *places, *flags)
 
 
 def restored(folder: pathlib.Path) -> tuple[run_folder.RunFolder, Transformer]:

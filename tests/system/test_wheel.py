@@ -1,6 +1,5 @@
 """What pip installs is whole: every command works from a wheel, outside the repository."""
 
-import configparser
 import http.server
 import importlib
 import json
@@ -19,6 +18,8 @@ import zipfile
 import numpy as np
 import pytest
 import tensorflow as tf
+
+from support.setup_file import setup_cfg
 
 pytestmark = pytest.mark.integration
 
@@ -71,15 +72,9 @@ t2t-paper --table=4
 """
 
 
-def _configuration() -> configparser.ConfigParser:
-    parser = configparser.ConfigParser()
-    parser.read(ROOT / "setup.cfg", encoding="utf-8")
-    return parser
-
-
 def _commands() -> dict[str, str]:
     """Name and "module:function" of every console command."""
-    lines = _configuration()["options.entry_points"]["console_scripts"].strip().splitlines()
+    lines = setup_cfg()["options.entry_points"]["console_scripts"].strip().splitlines()
     return dict(re.split(r"\s*=\s*", line, maxsplit=1) for line in lines)
 
 
@@ -112,7 +107,7 @@ def test_all_packages_and_data_files_are_declared():
                 modules.add(package)
                 if path.suffix != ".py":
                     data.add((package, path.name))
-    options = _configuration()
+    options = setup_cfg()
     assert set(options["options"]["packages"].split()) == modules
     declared = options["options.package_data"].items()
     assert {(package, file) for package, files in declared for file in files.split()} == data

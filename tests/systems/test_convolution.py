@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from support.rounding import assert_close
+from support.rounding import assert_close, normal
 from t2t_lite.errors import UsageError
 from t2t_lite.layers.dense import Embedding
 from t2t_lite.layers.transformer_layers import Position
@@ -25,16 +25,12 @@ KINDS = {
 TERMS = 2 * 4 * 4
 
 
-def random(*shape, seed=0):
-    return np.random.RandomState(seed).normal(size=shape).astype(np.float32)
-
-
 @pytest.fixture(params=KINDS)
 def make(request):
     def made(**kwargs):
         layer = KINDS[request.param](**kwargs)
         for i, variable in enumerate(layer.trainable_variables):
-            variable.assign(random(*variable.shape, seed=i))
+            variable.assign(normal(*variable.shape, seed=i))
         return layer
 
     return made
@@ -96,7 +92,7 @@ def test_steps_compute_what_the_whole_sequence_does(make, dtype):
     layer = make(causal=True, dtype=dtype if dtype == "float32" else f"mixed_{dtype}")
     # The kernel, two products and the bias are rounded to bfloat16; sums are not.
     terms = TERMS if dtype == "float32" else 4
-    x = random(2, 3, 9, 4)  # [B, K, N, D]
+    x = normal(2, 3, 9, 4)  # [B, K, N, D]
     whole = ops.reshape(layer(x.reshape(6, 9, 4)), (2, 3, 9, 6))
     window, kernel = layer.empty_window(2, 3), layer.step_kernel()
     for i in range(9):
@@ -111,7 +107,7 @@ def test_steps_compute_what_the_whole_sequence_does(make, dtype):
 @pytest.mark.parametrize("causal", [False, True])
 def test_padding_is_not_seen(make, causal):
     layer = make(causal=causal)
-    x, mask = random(2, 9, 4), np.arange(9) < np.array([[9], [5]])
+    x, mask = normal(2, 9, 4), np.arange(9) < np.array([[9], [5]])
     y = ops.convert_to_numpy(layer(x, mask=mask))
     x[1, 5:] = np.nan
     np.testing.assert_array_equal(layer(x, mask=mask), y)
@@ -120,8 +116,8 @@ def test_padding_is_not_seen(make, causal):
 
 def test_a_batch_may_have_no_sentences(make):
     layer = make(causal=True)
-    assert layer(random(0, 9, 4)).shape == (0, 9, 6)
-    assert layer.step(random(0, 3, 4), layer.empty_window(0, 3))[0].shape == (0, 3, 6)
+    assert layer(normal(0, 9, 4)).shape == (0, 9, 6)
+    assert layer.step(normal(0, 3, 4), layer.empty_window(0, 3))[0].shape == (0, 3, 6)
 
 
 def test_which_inputs_an_output_sees():
@@ -178,7 +174,7 @@ def test_a_step_that_would_see_the_future_is_refused():
 
 
 def test_glu_gates_the_first_half_by_the_second():
-    x = random(2, 3, 8)
+    x = normal(2, 3, 8)
     wanted = x[..., :4] / (1 + np.exp(-x[..., 4:]))
     assert_close(glu(x), wanted, terms=4)  # a sigmoid and a product
 
@@ -186,7 +182,7 @@ def test_glu_gates_the_first_half_by_the_second():
 def test_gradients_reach_every_weight_of_a_compiled_layer(make):
     """Also where TensorFlow's convolutions are dilated, on the CPU."""
     tf = pytest.importorskip("tensorflow")
-    layer, x = make(causal=True), tf.constant(random(2, 9, 4))
+    layer, x = make(causal=True), tf.constant(normal(2, 9, 4))
 
     @tf.function
     def gradients():
@@ -196,7 +192,7 @@ def test_gradients_reach_every_weight_of_a_compiled_layer(make):
 
     for variable, gradient in zip(layer.trainable_variables, gradients(), strict=True):
         before = ops.convert_to_numpy(variable)
-        step = 1e-3 * random(*variable.shape, seed=9)
+        step = 1e-3 * normal(*variable.shape, seed=9)
         sums = []
         for sign in (1, -1):
             variable.assign(before + sign * step)

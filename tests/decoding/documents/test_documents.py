@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.commands import exit_code
 from support.small_runs import noisy_run
 from t2t_lite.bin import t2t_decoder
 from t2t_lite.decoding import jobs
@@ -129,9 +130,7 @@ def decode(run, source, target, *flags):
         "--decode_hparams=beam_size=2,extra_length=3,batch_size=2",
         *flags,
     ]
-    with pytest.raises(SystemExit) as ended:
-        t2t_decoder.main(flags)
-    return ended.value.code
+    return exit_code(t2t_decoder.main, *flags)
 
 
 PO = """msgid ""

@@ -84,16 +84,9 @@ def test_log_probabilities_of_given_pairs(form):
 
 
 @pytest.mark.integration
-def test_greedy_outputs(form):
+@pytest.mark.parametrize(("search", "changes"), [("greedy", "beam_size=1"), ("beam6", "")])
+def test_outputs_of_greedy_search_and_of_the_models_own(form, search, changes):
     run, recorded = form
-    if "greedy" in recorded:
-        found = translations(run, recorded["sources"], "beam_size=1")
-        assert found == texts(run, recorded["greedy"])
-
-
-@pytest.mark.integration
-def test_outputs_of_the_models_own_search(form):
-    run, recorded = form
-    if "beam6" in recorded:
-        found = translations(run, recorded["sources"], "")
-        assert found == texts(run, recorded["beam6"])
+    if search in recorded:
+        found = translations(run, recorded["sources"], changes)
+        assert found == texts(run, recorded[search])

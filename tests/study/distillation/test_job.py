@@ -8,6 +8,7 @@ import shutil
 
 import pytest
 
+from support.commands import Killed
 from support.copying import CopyModel
 from support.small_runs import make_run, save_weights
 from support.texts import write_lines
@@ -230,9 +231,6 @@ def test_a_teacher_translates_and_a_kill_costs_nothing_decoded(
     config, teacher, tmp_path, monkeypatch
 ):
     config = dataclasses.replace(config, translations="", teacher=teacher)
-
-    class Killed(BaseException):
-        """Stands for SIGKILL."""
 
     def die(self):
         raise Killed
