@@ -302,6 +302,11 @@ class BasicHParams(HParams):
         return self.frozen.split("+") if self.frozen else []
 
     @property
+    def parts_weigh_equally(self) -> bool:
+        """Whether all parts of a batch have the same weight, however many tokens they have."""
+        return self.optimizer == "multistep_adam"
+
+    @property
     def accumulate_steps(self) -> int:
         """Micro-batches per update and replica, at least 1."""
         return max(1, self.optimizer_multistep_accumulate_steps)

@@ -151,7 +151,7 @@ def batch_parts(hparams: BasicHParams, replicas: int) -> int:
     effective = hparams.effective_batch_size
     if not effective:
         return replicas * hparams.accumulate_steps
-    if hparams.accumulate_steps > 1 or hparams.optimizer == "multistep_adam":
+    if hparams.accumulate_steps > 1 or hparams.parts_weigh_equally:
         raise UsageError(
             f"hparam effective_batch_size={effective} sets the accumulation itself: set "
             "optimizer_multistep_accumulate_steps=0 and optimizer=adam"

@@ -49,7 +49,7 @@ from t2t_lite.decoding.output_formats import (
     written_score,
 )
 from t2t_lite.decoding.perplexity import perplexity
-from t2t_lite.decoding.request import read_options
+from t2t_lite.decoding.request import TextOptions, read_options
 from t2t_lite.decoding.shards import name_of_part, part_of
 from t2t_lite.decoding.stages.registered import unaligned
 from t2t_lite.decoding.trained_model import TrainedModel
@@ -82,28 +82,29 @@ def run(config: DecoderConfig) -> None:
         _split_files(trained[0], config)  # a missing one is named before a model is loaded
     read = DecodingOrigin.of(config, trained[0].run)
     decoder, trained = load_decoder(config, trained)
-    _check(decoder, config)
+    options = _checked_options(decoder, config)
     if line := faster_engine(decoder.engine):
         log.info("%s", line)
     if config.decode_interactive:
-        _decode_typed(decoder, config)
+        _decode_typed(decoder, config, options)
     elif config.decode_from_file == STANDARD_INPUT:
-        for records in _LineDecoder(decoder, config, start).windows():
+        for records in _LineDecoder(decoder, config, options, start).windows():
             lines = [line.text for line in lines_in_order(records)]
             sys.stdout.buffer.write(_text_of(lines).encode())
             sys.stdout.buffer.flush()
     elif config.decode_from_file or config.score_file:
-        _decode_file(_LineDecoder(decoder, config, start), decoder, trained, config, read)
+        lines_decoder = _LineDecoder(decoder, config, options, start)
+        _decode_file(lines_decoder, decoder, trained, config, read)
     else:
         _decode_split(decoder, trained, config, start, read)
 
 
-def _check(decoder: Decoder, config: DecoderConfig) -> None:
-    """Checks what the flags ask of the model, before any line is read."""
+def _checked_options(decoder: Decoder, config: DecoderConfig) -> TextOptions:
+    """Returns what the flags ask of texts; checks before any line is read that the model can."""
     options = read_options(config)
     decoder.text.stages(options)
     if config.output_format not in (ALIGNMENTS, SUBWORD_ALIGNMENTS):
-        return
+        return options
     reason = ""
     if not decoder.engine.has_source_attention:
         reason = "the model has no attention to a source, which aligns"
@@ -119,9 +120,10 @@ def _check(decoder: Decoder, config: DecoderConfig) -> None:
             "the alignments are those of the mean attention of the last layer: better ones come "
             "from a model with hparam guided_alignment_weight"
         )
+    return options
 
 
-def _decode_typed(decoder: Decoder, config: DecoderConfig) -> None:
+def _decode_typed(decoder: Decoder, config: DecoderConfig, options: TextOptions) -> None:
     """Decodes standard input line by line, until its end or a line "q".
 
     With return_beams each hypothesis is on a separate line, after its score.
@@ -132,7 +134,6 @@ def _decode_typed(decoder: Decoder, config: DecoderConfig) -> None:
         sys.stdin.reconfigure(errors="replace")  # invalid UTF-8 should not end the session
     format_line = output_formatter(config.output_format, decoder.hparams)
     in_lines = decoder.hparams.return_beams and config.output_format == TEXT
-    options = read_options(config)
     for number in itertools.count(1):
         try:
             line = input("> ").strip()
@@ -212,14 +213,17 @@ class _LineDecoder:
     Args:
         decoder: the decoder.
         config: names the files.
+        options: what is asked of the lines.
         start: when the run began, by `time.monotonic`.
     """
 
-    def __init__(self, decoder: Decoder, config: DecoderConfig, start: float) -> None:
+    def __init__(
+        self, decoder: Decoder, config: DecoderConfig, options: TextOptions, start: float
+    ) -> None:
         problem = decoder.problem
         self.lines = InputLines(config, problem.has_inputs, problem.has_labels)
         self._decoder = decoder
-        self._options = read_options(config)
+        self._options = options
         self._start = start
         self._find = self._score if config.score_file else self._decode
         self._format = (
@@ -340,8 +344,7 @@ def decoded(
     start = time.monotonic()
     read = read or DecodingOrigin.of(config, trained[0].run)
     decoder, trained = load_decoder(config, trained)
-    _check(decoder, config)
-    lines = _LineDecoder(decoder, config, start)
+    lines = _LineDecoder(decoder, config, _checked_options(decoder, config), start)
     count = lines.lines.count()
     with _decoded(lines, decoder, trained, config, config.decode_to_file, read, count) as journal:
         yield journal

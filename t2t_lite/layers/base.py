@@ -20,8 +20,6 @@ import numpy as np
 from keras import ops
 
 FROZEN = "frozen"  # the key in a configuration, absent if no part is frozen
-
-
 _OF_TENSORFLOW = "_self_"  # how attributes begin in which it holds all parts a second time
 
 
@@ -256,6 +254,9 @@ def int16_halves(words: keras.KerasTensor) -> keras.KerasTensor:
     return ops.cast(ops.concatenate([low, high], axis=-1), "int16")
 
 
+# ---- which parts of a layer or model are frozen
+
+
 def frozen_parts(layer: keras.layers.Layer) -> dict[str, list[str]]:
     """Returns the entry of a configuration: the paths of frozen sub-layers and weights.
 
@@ -328,6 +329,9 @@ def _flat(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 def _keras_attributes() -> frozenset[str]:
     """Names of attributes that Keras itself gives to layers and models."""
     return frozenset((*vars(keras.layers.Layer()), *vars(keras.Model())))
+
+
+# ---- private interfaces
 
 
 def attributes(layer: keras.layers.Layer) -> dict[str, Any]:

@@ -13,10 +13,8 @@ from t2t_lite.text.text_encoder import PAD_ID
 # Logit of an id that cannot occur: its probability is 0, and a hypothesis with it does not exist.
 EXCLUDED = -1e9
 
-
 # Replaces a symbol that is dropped in training: it has no embedding, but is not padding.
 DROPPED_ID = -1
-
 
 # By their names as hparam `ffn_activation`. The last is Hendrycks and Gimpel's sigmoid form.
 _ACTIVATIONS: dict[str, Callable[[keras.KerasTensor], keras.KerasTensor]] = {
@@ -29,7 +27,11 @@ _ACTIVATIONS: dict[str, Callable[[keras.KerasTensor], keras.KerasTensor]] = {
 
 
 def sizes(x: keras.KerasTensor) -> tuple[Any, ...]:
-    """Returns the sizes of `x`, for `ops.reshape`: a single one that is unknown is -1."""
+    """Returns the sizes of `x`, for `ops.reshape`: a single one that is unknown is -1.
+
+    What TensorFlow does not know while it traces, it computes at run time, in several operations
+    for each size. In a step of a search for one sentence that takes as long as the small products.
+    """
     if sum(size is None for size in x.shape) == 1:
         return tuple(-1 if size is None else size for size in x.shape)
     return tuple(ops.shape(x))

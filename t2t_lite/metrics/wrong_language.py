@@ -1,7 +1,7 @@
 """wrong_language[:CODE]: how many outputs are in another language than they should be.
 
 Models of several languages sometimes translate into one that they have learned better, or copy the
-source. py3langid identifies languages from the bytes of a text (Lui and Baldwin 2012).
+source. py3langid identifies languages from the bytes of a text.
 """
 
 import collections
@@ -15,6 +15,7 @@ from t2t_lite import extras, registry
 from t2t_lite.errors import UsageError, question
 from t2t_lite.metrics.base import OutputMetric, Score, Segment, Statistics
 from t2t_lite.text import language_names
+from t2t_lite.text.language_identifier import language_identifier
 
 if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
@@ -107,9 +108,7 @@ class WrongLanguage(OutputMetric):
     def _model(self) -> "LanguageIdentifier":
         """Knows all languages, until `_identifier` restricts it."""
         extras.require(extras.LANGUAGES, f"metric {self.name!r}")
-        from py3langid.langid import MODEL_FILE, LanguageIdentifier
-
-        return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+        return language_identifier()
 
     @functools.cached_property
     def _candidates(self) -> list[str]:

@@ -210,16 +210,11 @@ class SearchLoop(abc.ABC):
             raise ValueError("max_lengths must leave room for the prefix and EOS")
         numbers = np.arange(batch) if numbers is None else np.asarray(numbers)
         given = np.zeros([batch], np.int32) if given is None else np.asarray(given)
-        size, longest = self._size, int(np.max(max_lengths, initial=0))
-        shape = (size(batch), self._beam_size, size(longest))
-        found = Hypotheses(np.zeros(shape, np.int32), np.zeros(shape[:2], np.float32))
+        longest = int(np.max(max_lengths, initial=0))
         if not batch:
-            return found
+            return self._room(0, longest)
         if self._require_lengths:
             self._require_lengths(inputs.shape[1], longest)
-        rows = np.arange(shape[0])  # indices in `found` of the unfinished sentences
-        length = min(CHUNK, longest)
-        # Rows of padding have a limit of one step.
         vocabulary, permitted = self._candidates_of(inputs, prefixes)
         if self._shortlist:
             prefixes = np.searchsorted(vocabulary, prefixes)
@@ -228,16 +223,26 @@ class SearchLoop(abc.ABC):
             permitted = np.pad(permitted, [(0, 0), (0, missing)])
         asked = Asked(
             inputs=self._padded(inputs, 0),
-            limits=self._padded(limits, 1),
+            limits=self._padded(limits, 1),  # rows of padding have one step
             prefixes=self._padded(prefixes, 0),
             numbers=self._padded(numbers, 0),
             given=self._padded(given, 0),
             vocabulary=self._padded(vocabulary, 0),
             permitted=self._padded(permitted, 0),
-            length=size(length),
-            longest=shape[2],
+            length=self._size(min(CHUNK, longest)),
+            longest=self._size(longest),
             extra=tuple(self._padded(x, 0) for x in extra),
         )
+        found = self._searched(asked, longest)
+        ids = found.ids[:batch, :, :longest]
+        ids = vocabulary.astype(np.int32)[ids] if self._shortlist else ids
+        return Hypotheses(ids, found.scores[:batch])
+
+    def _searched(self, asked: Asked, longest: int) -> Hypotheses:
+        """Runs the compiled loops until all sentences, padding included, are done."""
+        size, found = self._size, self._room(len(asked.limits), asked.longest)
+        rows = np.arange(len(asked.limits))  # indices in `found` of the unfinished sentences
+        length = min(CHUNK, longest)
         search = self._begun(tf.nest.map_structure(lambda x: tf.constant(x, tf.int32), asked))
         run, resize = self._compiled
         step = tf.constant(0)
@@ -248,14 +253,17 @@ class SearchLoop(abc.ABC):
             found.ids[rows[done], :, : ids.shape[2]] = ids[done]
             found.scores[rows[done]] = scores[done]
             if done.all():
-                ids = found.ids[:batch, :, :longest]
-                ids = vocabulary.astype(np.int32)[ids] if self._shortlist else ids
-                return Hypotheses(ids, found.scores[:batch])
+                return found
             # Unfinished sentences come first; finished ones fill the batch up to an allowed size.
             kept = np.sort(np.argsort(done, kind="stable")[: size(int((~done).sum()))])
             rows = rows[kept]
             length = min(length + CHUNK, longest)
             search = resize(search, tf.constant(kept, tf.int32), tf.constant(size(length)))
+
+    def _room(self, batch: int, longest: int) -> Hypotheses:
+        """Returns hypotheses of `batch` sentences, all 0."""
+        shape = (batch, self._beam_size, longest)
+        return Hypotheses(np.zeros(shape, np.int32), np.zeros(shape[:2], np.float32))
 
     def in_graph(
         self,

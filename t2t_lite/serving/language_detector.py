@@ -1,12 +1,12 @@
 """Which language the texts of a request are in, where the client does not say."""
 
 import functools
-import importlib.util
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from starlette.exceptions import HTTPException
 
+from t2t_lite.text import language_identifier
 from t2t_lite.text.language_names import same_language
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class LanguageDetector:
         Raises:
             HTTPException: 400: there are several languages, and no way to know.
         """
-        if not importlib.util.find_spec("py3langid"):
+        if not language_identifier.is_installed():
             if len(self._codes) == 1:
                 return [Detected(self._codes[0], 0.0)]
             listed = ", ".join(self._codes)
@@ -63,9 +63,7 @@ class LanguageDetector:
 
     @functools.cached_property
     def _identifier(self) -> "LanguageIdentifier":
-        from py3langid.langid import MODEL_FILE, LanguageIdentifier
-
-        return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+        return language_identifier.language_identifier()
 
     @functools.cached_property
     def _labels(self) -> dict[str, str]:

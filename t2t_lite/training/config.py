@@ -3,15 +3,36 @@
 import dataclasses
 
 from t2t_lite.data.problem import DatasetSplit
+from t2t_lite.runs.selection import EVALUATOR
 from t2t_lite.settings import REQUIRED, Config, setting
 
-# Of a process beside the trainer, which reads each of its checkpoints (training/following.py).
-FOLLOWING = (
-    "continuous_eval",
-    "continuous_eval_on_train_data",
-    "continuous_decode",
-    "continuous_decode_on_eval_data",
-)
+
+@dataclasses.dataclass(frozen=True)
+class Followed:
+    """What a process beside the trainer does with each of its checkpoints.
+
+    Attributes:
+        folder: where its results are, in the run folder; as in T2T, where T2T has one.
+        on_train_data: whether with the training data, else with the dev or test split.
+        decodes: whether the outputs are written, else they are only scored.
+    """
+
+    folder: str
+    on_train_data: bool = False
+    decodes: bool = False
+
+    def split(self, eval_split: str) -> str:
+        """Returns the split that is read; `eval_split` is that of evaluations."""
+        return DatasetSplit.TRAIN if self.on_train_data else eval_split
+
+
+# By the schedule of the process (training/following.py).
+FOLLOWING = {
+    "continuous_eval": Followed(EVALUATOR),
+    "continuous_eval_on_train_data": Followed("eval_train", on_train_data=True),
+    "continuous_decode": Followed("decode", decodes=True),
+    "continuous_decode_on_eval_data": Followed("decode", decodes=True),
+}
 SCHEDULES = ("continuous_train_and_eval", "train", "evaluate", *FOLLOWING)
 
 

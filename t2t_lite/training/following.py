@@ -15,7 +15,6 @@ from collections.abc import Callable
 import keras
 
 from t2t_lite import files, registry
-from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.decoding.divergence import NoOutputError
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.metrics.by_name import output_metrics
@@ -33,7 +32,7 @@ from t2t_lite.runs.selection import (
 )
 from t2t_lite.training import devices
 from t2t_lite.training.cluster.workers import Workers
-from t2t_lite.training.config import TrainerConfig
+from t2t_lite.training.config import FOLLOWING, Followed, TrainerConfig
 from t2t_lite.training.evaluation import Evaluator
 from t2t_lite.training.preemption import StopSignals
 from t2t_lite.training.resolved_settings import resolve_decode_hparams, resolve_hparams
@@ -43,35 +42,6 @@ from t2t_lite.waiting import arriving
 log = logging.getLogger(__name__)
 
 
-@dataclasses.dataclass(frozen=True)
-class _Schedule:
-    """What is done with each checkpoint.
-
-    Attributes:
-        folder: where its results are, in the run folder; as in T2T, where T2T has one.
-        on_train_data: whether with the training data, else with the dev or test split.
-        decodes: whether the outputs are written, else they are only scored.
-    """
-
-    folder: str
-    on_train_data: bool = False
-    decodes: bool = False
-
-    def split(self, config: TrainerConfig) -> str:
-        """Returns the split that is read."""
-        if self.on_train_data:
-            return DatasetSplit.TRAIN
-        return config.eval_split
-
-
-_SCHEDULES = {
-    "continuous_eval": _Schedule(EVALUATOR),
-    "continuous_eval_on_train_data": _Schedule("eval_train", on_train_data=True),
-    "continuous_decode": _Schedule("decode", decodes=True),
-    "continuous_decode_on_eval_data": _Schedule("decode", decodes=True),
-}
-
-
 def run(config: TrainerConfig) -> None:
     """Evaluates or decodes each checkpoint once, by `config.schedule`, until training ends.
 
@@ -79,11 +49,11 @@ def run(config: TrainerConfig) -> None:
         UserError: the settings, the data or the run folder are invalid; another process does the
             same; or SIGTERM arrived (then `PreemptionError`).
     """
-    schedule, folder = _SCHEDULES[config.schedule], pathlib.Path(config.output_dir)
+    schedule, folder = FOLLOWING[config.schedule], pathlib.Path(config.output_dir)
     # What is wrong is refused before the wait.
     resolve_decode_hparams(config)
-    for part in parts_of(registry.problem(config.problem), schedule.split(config)):
-        part.problem.existing_filepaths(config.data_dir, schedule.split(config))
+    for part in parts_of(registry.problem(config.problem), schedule.split(config.eval_split)):
+        part.problem.existing_filepaths(config.data_dir, schedule.split(config.eval_split))
     with StopSignals() as stop:
         with followers.Follower(folder, schedule.folder) as follower:
             _wait_for_run(folder, config.eval_timeout_mins)
@@ -135,7 +105,7 @@ class _Following:
     """
 
     def __init__(
-        self, config: TrainerConfig, schedule: _Schedule, opened: RunFolder, stop: StopSignals
+        self, config: TrainerConfig, schedule: Followed, opened: RunFolder, stop: StopSignals
     ) -> None:
         self._schedule = schedule
         self._run = opened
@@ -151,7 +121,7 @@ class _Following:
             strategy,
             resolve_decode_hparams(config, opened),
             data_dir=config.data_dir,
-            split=schedule.split(config),
+            split=schedule.split(config.eval_split),
             limit=config.eval_steps,
             stop=stop,
             workers=Workers(),

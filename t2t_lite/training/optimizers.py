@@ -77,7 +77,7 @@ def make_optimizer(hparams: BasicHParams) -> keras.optimizers.Optimizer:
             f"hparam weight_decay={hparams.weight_decay}: optimizer={name} does not support it; "
             "set optimizer=adam_w or weight_decay=0"
         )
-    ahead = 1.0 - 1.0 / hparams.accumulate_steps if name == "multistep_adam" else 0.0
+    ahead = 1.0 - 1.0 / hparams.accumulate_steps if hparams.parts_weigh_equally else 0.0
     common: dict[str, Any] = {
         "learning_rate": Schedule(hparams, ahead),
         "use_ema": hparams.ema_decay > 0,
@@ -143,5 +143,5 @@ def loss_scale_of(hparams: BasicHParams) -> LossScale | None:
     """Returns the factor of the loss that some hyperparameters need."""
     if hparams.dtype != "float16":
         return None
-    # With multistep_adam, parts of equal weight contribute means over their tokens.
-    return LossScale(1 if hparams.optimizer == "multistep_adam" else hparams.batch_size)
+    # Parts of equal weight contribute means over their tokens.
+    return LossScale(1 if hparams.parts_weigh_equally else hparams.batch_size)

@@ -71,7 +71,7 @@ class TrainStep:
         self.parts = parts
         self.accumulate = parts // strategy.num_replicas_in_sync
         self.hparams = model.hparams
-        self.parts_weigh_equally = self.hparams.optimizer == "multistep_adam"
+        self.parts_weigh_equally = self.hparams.parts_weigh_equally
         self.variables = model.trainable_variables
         self.objective = objective_of(self.hparams)
         self.forward = Forward(model, self.objective, parts, seed)

@@ -7,6 +7,9 @@ from keras import ops
 from keras.initializers import RandomNormal
 
 from support.rounding import assert_close
+from t2t_lite import registry
+from t2t_lite.errors import UsageError
+from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.layers.attention import EncoderDecoderAttention, SelfAttention
 from t2t_lite.layers.base import Dropout, Stack, without_initial_values
 from t2t_lite.layers.dense import Embedding, FeedForward, Projection
@@ -28,6 +31,7 @@ from t2t_lite.layers.transformer_layers import (
     Residual,
 )
 from t2t_lite.models.universal_transformer import AdaptiveSteps, UniversalSteps
+from t2t_lite.settings import settings_of
 from t2t_lite.systems.byte_net import BottleneckBlock, ResidualChain
 from t2t_lite.systems.conv_s2s_layers import ConvS2SAttention, ConvS2SLayer, ConvS2SMemory
 from t2t_lite.systems.convolution import Convolution, SeparableConvolution
@@ -182,3 +186,15 @@ def test_the_mask_of_an_embedding_hides_padding_from_attention():
     assert_close(layer(x), layer(ops.convert_to_numpy(x), bias), terms)
     source = EncoderDecoderAttention(8, 2)
     assert_close(source(X, x), source(X, source.memory(ops.convert_to_numpy(x)), bias), terms)
+
+
+def test_what_hangs_on_from_outside_is_there():
+    """Every row, and a row for each value of a hparam that is not the plain one."""
+    for name in registry._variants.names():
+        assert callable(registry.variant(name))
+    for hparam in ("ffn_layer", "self_attention_type"):
+        for value in settings_of(TransformerHParams)[hparam].choices[1:]:
+            assert f"{hparam}={value}" in registry._variants.names()
+    assert registry.variant("encoder_layer=dense_relu_dense", EncoderLayer) is EncoderLayer
+    with pytest.raises(UsageError, match="unknown variant 'ffn_layer=local_mo'"):
+        registry.variant("ffn_layer=local_mo")

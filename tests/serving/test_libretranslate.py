@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from support.servers import BEAMS, Client, serve, without_pause
-from t2t_lite.serving import language_detector
 from t2t_lite.serving.requests import OptionRefusal
+from t2t_lite.text import language_identifier
 from t2t_lite.text.languages import Choice, Languages
 
 FORM, JSON = "application/x-www-form-urlencoded", "application/json"
@@ -287,7 +287,7 @@ class TestLanguageOfTexts:
             assert send(server, {"q": texts, "source": "auto", "target": "de"})[0] == 413
 
     def test_the_only_language_is_taken_without_py3langid(self, server, monkeypatch):
-        monkeypatch.setattr(language_detector.importlib.util, "find_spec", lambda name: None)
+        monkeypatch.setattr(language_identifier, "is_installed", lambda: False)
         found = {"language": "en", "confidence": 0.0}
         answer = send(server, {"q": ["a", "b"], "source": "auto", "target": "de"})[1]
         assert answer == {"translatedText": ["A", "B"], "detectedLanguage": [found, found]}

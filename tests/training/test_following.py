@@ -9,7 +9,6 @@ from support.small_runs import make_config
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.runs import checkpoint_files
 from t2t_lite.training import following
-from t2t_lite.training.config import FOLLOWING
 
 pytestmark = pytest.mark.integration
 
@@ -36,10 +35,6 @@ def test_evaluations_of_two_splits_are_not_mixed(trainer, own, is_refused):
             following._refuse_another_split(run, config)
     else:
         following._refuse_another_split(run, config)
-
-
-def test_every_schedule_is_known():
-    assert tuple(following._SCHEDULES) == FOLLOWING
 
 
 def test_a_run_that_does_not_come_is_an_error(tmp_path):
