@@ -36,7 +36,7 @@ class Source(NamedTuple):
     line: str = ""  # as users wrote it, where a stage took something out of it; "": `given`
     is_rewritten: bool = False  # whether users see other words than the model reads and writes
     options: TextOptions = NOTHING  # what is asked of it
-    tokens: Sequence[Token] = ()  # of its markup, if they have been read
+    tokens: Sequence[Token] = ()  # of its text, if its tags have been read
     notes: Mapping[type, Any] = _NOTHING  # what stages know of it, by their class
     blocks: Blocks | None = None  # the text, if it is HTML that is decoded block by block
     parts: Sequence["Source"] = ()  # these blocks, each with its own stages; `ids` are theirs
