@@ -3,8 +3,9 @@
 Put `inputs.train.txt` and `targets.train.txt` into the folder `--tmp_dir`, one sentence per line,
 line n of the targets belonging to line n of the inputs; `inputs.eval.txt`, `targets.eval.txt`,
 `inputs.test.txt` and `targets.test.txt` are optional. Each may be compressed (`.gz`, `.bz2`). Pairs
-with an empty side are dropped. Without `eval` files, the last pairs of training are held out as dev
-split, 5 % but at most 2,000, and neither they nor their equals train.
+with an empty side are dropped. Instead of two text files, a split may be a table: `train.parquet`,
+or as `data/corpora/table_folders.py` describes. Without `eval` files, the last pairs of training
+are held out as dev split, 5 % but at most 2,000, and neither they nor their equals train.
 """
 
 import os
@@ -14,9 +15,10 @@ from typing import Any
 
 from t2t_lite import registry
 from t2t_lite.data import holding_out
-from t2t_lite.data.corpora import corpora
+from t2t_lite.data.corpora import corpora, table_folders, tables
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.data.text_problems import Text2TextProblem
+from t2t_lite.errors import UserError
 from t2t_lite.text import text_encoder, vocabularies
 from t2t_lite.text.sample import Sample
 from t2t_lite.text.text_encoder import VocabType
@@ -54,15 +56,29 @@ class Text2textTmpdir(Text2TextProblem):
         return {"dev split": "held out of training"} if is_there else {}
 
     def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
-        """Returns the existing files of all sides."""
-        return corpora.existing_files(
-            self._files(tmp_dir, self._read_split(tmp_dir, dataset_split))
-        )
+        """Returns the existing files of all sides, or the tables."""
+        split = self._read_split(tmp_dir, dataset_split)
+        return [
+            *corpora.existing_files(self._files(tmp_dir, split)),
+            *table_folders.with_columns_file(tmp_dir, self._tables(tmp_dir, split)),
+        ]
 
     def fetch_sources(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
-        """Returns the files of all sides."""
-        paths = self._files(tmp_dir, self._read_split(tmp_dir, dataset_split))
-        return [corpora.require_file(path, self._contents(path)) for path in paths]
+        """Returns the files of all sides, or the tables.
+
+        Raises:
+            UserError: a file is missing, or there are both.
+        """
+        split = self._read_split(tmp_dir, dataset_split)
+        paths = self._files(tmp_dir, split)
+        found = self._tables(tmp_dir, split)
+        if not found:
+            return [corpora.require_file(path, self._contents(path)) for path in paths]
+        if texts := corpora.existing_files(paths):
+            raise UserError(
+                f"{texts[0]} and {found[0]} are both of the split {split!r}: leave one in {tmp_dir}"
+            )
+        return table_folders.with_columns_file(tmp_dir, found)
 
     def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
         """Yields the pairs of a split."""
@@ -70,15 +86,20 @@ class Text2textTmpdir(Text2TextProblem):
         held_out = self._read_split(tmp_dir, DatasetSplit.EVAL) == DatasetSplit.TRAIN
         if not held_out or dataset_split == DatasetSplit.TEST:
             return self.read(paths)
+        is_table = table_folders.is_table(paths[0])
         return holding_out.training_or_held_out(
             lambda: self.read(paths),
             training=dataset_split == DatasetSplit.TRAIN,
-            name=" and ".join(map(str, paths)),
-            dev_files=" and ".join(map(str, self._files(tmp_dir, DatasetSplit.EVAL))),
+            name=tables.named(paths) if is_table else " and ".join(map(str, paths)),
+            dev_files="validation.parquet"
+            if is_table
+            else " and ".join(map(str, self._files(tmp_dir, DatasetSplit.EVAL))),
         )
 
     def read(self, paths: Sequence[pathlib.Path]) -> Iterator[Sample]:
-        """Yields the pairs of the files of both sides."""
+        """Yields the pairs of the files of both sides, or of tables."""
+        if table_folders.is_table(paths[0]):
+            return table_folders.pairs(paths, self.bad_input)
         inputs, targets = paths
         return corpora.aligned_pairs(inputs, targets, self.bad_input)
 
@@ -86,8 +107,13 @@ class Text2textTmpdir(Text2TextProblem):
         """Returns the paths of the files of a split, whether they exist or not."""
         return text_files(tmp_dir, split)
 
+    def _tables(self, tmp_dir: str, split: str) -> list[pathlib.Path]:
+        """Returns the tables of a split: none for text that has no pairs."""
+        return table_folders.table_files(tmp_dir, split) if self.has_inputs else []
+
     def _has_files(self, tmp_dir: str, split: str) -> bool:
-        return any(map(corpora.find_file, self._files(tmp_dir, split)))
+        texts = any(map(corpora.find_file, self._files(tmp_dir, split)))
+        return texts or bool(self._tables(tmp_dir, split))
 
     def _read_split(self, tmp_dir: str, split: str) -> str:
         """Returns the split whose files are read for a split."""
@@ -98,7 +124,8 @@ class Text2textTmpdir(Text2TextProblem):
     def _contents(self, path: pathlib.Path) -> str:
         """Returns what a missing file should contain, for the error."""
         side = "sources" if path.name.startswith("inputs") else "targets"
-        return f"it should contain the {side}, one sentence per line"
+        table = path.with_name("train.parquet")
+        return f"it should contain the {side}, one sentence per line; or put a table there, {table}"
 
 
 @registry.register_problem

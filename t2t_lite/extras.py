@@ -10,6 +10,7 @@ LANGUAGES = "languages"  # which language a text is in
 PLOTS = "plots"  # matplotlib
 ROUGE = "rouge"  # ROUGE, for summaries
 SERVE = "serve"  # the HTTP server
+TABLES = "tables"  # Parquet and Arrow files
 
 # The modules of each extra.
 _PACKAGES = {
@@ -18,6 +19,7 @@ _PACKAGES = {
     PLOTS: ("matplotlib",),
     ROUGE: ("rouge_score",),
     SERVE: ("prometheus_client", "starlette", "uvicorn"),
+    TABLES: ("pyarrow",),
 }
 
 

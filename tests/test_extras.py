@@ -26,7 +26,8 @@ def parts(version: str) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    "extra", [extras.IMPORT, extras.LANGUAGES, extras.PLOTS, extras.ROUGE, extras.SERVE]
+    "extra",
+    [extras.IMPORT, extras.LANGUAGES, extras.PLOTS, extras.ROUGE, extras.SERVE, extras.TABLES],
 )
 def test_what_is_checked_is_what_is_installed(extra):
     declared = packages(setup_cfg()["options.extras_require"][extra])

@@ -148,6 +148,12 @@ def _check_start(line: bytes, name: str) -> None:
         )
 
 
+def unpacking_program(start: bytes) -> str | None:
+    """Returns the program that unpacks a file, by the first 512 bytes of the file."""
+    packed = {"gzip -d": _PACKED[".gz"], "bzip2 -d": _PACKED[".bz2"], **_UNREAD}
+    return next((program for program, form in packed.items() if form.match(start)), None)
+
+
 def overlong_line(name: str, number: int) -> DataError:
     """Returns the error of a line of more than `MAX_LINE_BYTES`."""
     return DataError(

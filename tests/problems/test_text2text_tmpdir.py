@@ -2,6 +2,8 @@ import gzip
 import json
 import pathlib
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from support.commands import exit_code
@@ -221,6 +223,60 @@ def test_an_empty_corpus_is_an_error_that_names_its_files(raw, data):
         (raw / name).write_text("")
     with pytest.raises(DataError, match=r"inputs\.eval\.txt and .*targets\.eval\.txt: no pair"):
         generate_data(FewFiles(), str(data), str(raw))
+
+
+# ---- tables
+
+
+def write_table(path: pathlib.Path, pairs: list[tuple[str, str]]) -> None:
+    rows = [{"en": source, "de": target} for source, target in pairs]
+    pq.write_table(pa.table({"translation": rows}), path)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_tables_give_the_data_that_text_files_give(raw, tmp_path, data, reverse):
+    generate_data(FewFiles(was_reversed=reverse), str(data), str(raw))
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    pairs = list(zip(SOURCES[:4], TARGETS, strict=True))
+    write_table(folder / "train-00000-of-00002.parquet", pairs[:3])
+    write_table(folder / "train-00001-of-00002.parquet", pairs[3:])
+    write_table(folder / "validation.parquet", pairs[1:3])
+    generate_data(FewFiles(was_reversed=reverse), str(tmp_path / "same"), str(folder))
+    for path in data.glob("*-of-*"):
+        assert (tmp_path / "same" / path.name).read_bytes() == path.read_bytes()
+
+
+def test_the_last_rows_of_a_table_are_held_out(tmp_path, data, caplog):
+    pairs = [(f"cat {n}", f"Katze {n}") for n in range(60)]
+    write_table(tmp_path / "train.parquet", pairs)
+    generate_data(FewFiles(), str(data), str(tmp_path))
+    assert decoded_pairs(FewFiles(), data, "eval") == pairs[-3:]
+    assert "no dev files (validation.parquet): the last 3 of 60 lines" in caplog.text
+
+
+def test_data_of_other_rows_or_columns_is_not_used(tmp_path, data):
+    write_table(tmp_path / "train.parquet", [(f"cat {n}", f"Katze {n}") for n in range(60)])
+    generate_data(FewFiles(), str(data), str(tmp_path))
+    write_lines(tmp_path / "columns.txt", ["translation.de", "translation.en"])
+    next(data.glob("*-dev-*")).unlink()
+    with pytest.raises(UserError, match=r"columns\.txt: new"):
+        generate_data(FewFiles(), str(data), str(tmp_path))
+    (tmp_path / "columns.txt").unlink()
+    write_table(tmp_path / "train.parquet", [(f"dog {n}", f"Hund {n}") for n in range(60)])
+    with pytest.raises(UserError, match=r"train\.parquet: \d+ -> \d+ bytes"):
+        generate_data(FewFiles(), str(data), str(tmp_path))
+
+
+def test_text_files_beside_a_table_are_refused(raw, data):
+    write_table(raw / "train.parquet", [("a", "b")])
+    with pytest.raises(UserError, match=r"inputs\.train\.txt and .*train\.parquet are both of"):
+        generate_data(FewFiles(), str(data), str(raw))
+
+
+def test_a_language_model_reads_no_tables(raw, data):
+    write_table(raw / "train.parquet", [("a", "b")])
+    generate_data(FewLines(), str(data), str(raw))
 
 
 def test_undecodable_bytes_are_an_error_that_names_file_and_line(raw, data):

@@ -215,7 +215,7 @@ def test_unequal_numbers_of_lines_stay_an_error(write, bad):
 
 def test_nothing_but_bad_lines_is_an_error(write, bad):
     path = write("a", b"\xff\n")
-    with pytest.raises(DataError, match="no pair of lines has text on both sides"):
+    with pytest.raises(DataError, match="no pair has text on both sides"):
         list(corpora.aligned_pairs(path, path, bad))
 
 

@@ -154,7 +154,7 @@ class Corpus(abc.ABC):
         """
         for file in self.files:
             file.fetch(tmp_dir)
-        return _with_text(self._raw_pairs(tmp_dir, bad), self.name, bad)
+        return with_text(self._raw_pairs(tmp_dir, bad), self.name, bad)
 
     @property
     @abc.abstractmethod
@@ -336,7 +336,7 @@ def aligned_pairs(
     """
     names = f"{os.fspath(inputs_path)} and {os.fspath(targets_path)}"
     inputs, targets = (iterate_lines(path, bad) for path in (inputs_path, targets_path))
-    return _with_text(aligned(inputs, targets, names, bad), names, bad)
+    return with_text(aligned(inputs, targets, names, bad), names, bad)
 
 
 def aligned(
@@ -370,7 +370,7 @@ def aligned(
         yield source, target
 
 
-def _with_text(pairs: Iterable[Pair], name: str, bad: BadInput) -> Iterator[Sample]:
+def with_text(pairs: Iterable[Pair], name: str, bad: BadInput) -> Iterator[Sample]:
     """Strips white space; drops pairs with an empty or skipped side, and logs their number."""
     kept = empty = 0
     for source, target in bad.counted(pairs, name):
@@ -381,7 +381,7 @@ def _with_text(pairs: Iterable[Pair], name: str, bad: BadInput) -> Iterator[Samp
             kept += 1
             yield {"inputs": inputs, "targets": targets}
     if not kept:
-        raise DataError(f"{name}: no pair of lines has text on both sides")
+        raise DataError(f"{name}: no pair has text on both sides")
     if empty:
         log.warning("%s: dropped %d of %d pairs: one side is empty", name, empty, kept + empty)
     log.info("%s: %d pairs", name, kept)

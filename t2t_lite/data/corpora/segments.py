@@ -99,7 +99,7 @@ class _SgmSegment:
     def text(self) -> str:
         """Returns the contents on one line, entities decoded."""
         text = "".join(self._parts)
-        return _one_line(_ENTITY.sub(lambda entity: html.unescape(entity[0]), text))
+        return one_line(_ENTITY.sub(lambda entity: html.unescape(entity[0]), text))
 
 
 def _unclosed(segment: _SgmSegment, name: str, bad: BadInput) -> str:
@@ -330,7 +330,7 @@ class _XmlTarget(abc.ABC):
         """Closes the open segment; returns its text on one line."""
         text = "".join(self._segment or ())
         self._segment, self._length = None, 0
-        return _one_line(text)
+        return one_line(text)
 
 
 class _TmxUnits(_XmlTarget):
@@ -451,6 +451,6 @@ def tsv_pairs(
             yield cells[columns[0]], cells[columns[1]]
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
     """Joins non-empty lines with single spaces."""
     return " ".join(filter(None, (line.strip(" \t\r") for line in text.split("\n")))).strip()
