@@ -15,7 +15,7 @@ COMMAND = Command(
     "t2t-exporter",
     "exports a trained model as a SavedModel that includes the search, as a Keras\n"
     "model, for CTranslate2, or as a package for Argos Translate. Each export is a new version,\n"
-    "with a README.md on how to use it.",
+    "with a README.md: a model card with usage, data, licence and scores.",
     [
         "t2t-exporter --output_dir=runs/base --export_dir=exports",
         "t2t-exporter --output_dir=runs/base --checkpoint_path=averaged \\",

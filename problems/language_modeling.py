@@ -103,8 +103,9 @@ class _WordProblem(_ArchiveProblem):
 
 @registry.register_problem
 class LanguagemodelPtb10k(_WordProblem):
-    """The Penn Treebank in Mikolov's form, 10,000 words; licensed by the LDC."""
+    """The Penn Treebank in Mikolov's form, 10,000 words."""
 
+    licence = "the LDC's user agreement"
     archive = RemoteFile("http://www.fit.vutbr.cz/~imikolov/rnnlm/simple-examples.tgz")
     members_by_split: ClassVar[Mapping[str, str]] = {
         DatasetSplit.TRAIN: "simple-examples/data/ptb.train.txt",
@@ -117,8 +118,9 @@ class LanguagemodelPtb10k(_WordProblem):
 
 @registry.register_problem
 class LanguagemodelWikitext103(_WordProblem):
-    """WikiText-103: 103 million words of Wikipedia, 268,000 different ones; CC BY-SA."""
+    """WikiText-103: 103 million words of Wikipedia, 268,000 different ones."""
 
+    licence = "CC-BY-SA-3.0"
     archive = RemoteFile(
         "https://s3.amazonaws.com/research.metamind.io/wikitext/wikitext-103-v1.zip"
     )

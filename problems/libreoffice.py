@@ -52,6 +52,7 @@ class TranslateLibreoffice(TranslateProblem):
     targets_language: ClassVar[str]
     has_tags: ClassVar[bool] = True
 
+    licence = "MPL-2.0"
     vocab_type = VocabType.SENTENCEPIECE_BPE  # one for both languages
     approx_vocab_size = 16_000
 

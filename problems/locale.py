@@ -146,6 +146,7 @@ class _LocaleProblem(text_problems.TranslateProblem):
 
     language: ClassVar[str]
     edition: ClassVar[int] = 1
+    licence = "Unicode-3.0"  # CLDR's
     # 30,000 sentences for training, 1,000 for evaluation and 1,000 for testing.
     dataset_splits = three_splits(10)
     # Preserves CLDR's no-break spaces.

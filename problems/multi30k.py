@@ -37,12 +37,12 @@ class TranslateMulti30k(TranslateProblem):
 
     Uses the files in `tmp_dir/multi30k` or `tmp_dir`, compressed or not, and downloads missing
     ones. Source: the raw files of task 1 at github.com/multi30k/dataset (Elliott et al. 2016,
-    arXiv:1605.00459; French: Elliott et al. 2017, arXiv:1710.07177). Licence: for research and
-    education, non-commercial use only.
+    arXiv:1605.00459; French: Elliott et al. 2017, arXiv:1710.07177).
     """
 
     targets_language: ClassVar[str]
 
+    licence = "for research and education, non-commercial use only"
     vocab_type = VocabType.SENTENCEPIECE_BPE  # one for both languages
     approx_vocab_size = 10_000  # a size that suits 29,000 short pairs
     dataset_splits = three_splits(10)  # `train`, `val` and `test_2016_flickr`

@@ -57,6 +57,7 @@ class T2TTranslateProblem(T2TWmtProblem):
         train_shards: number of training files.
     """
 
+    licence = "each corpus has a licence of its own, at its address"
     optional_corpora: ClassVar[tuple[Corpus, ...]] = ()
     dev_corpus: ClassVar[Corpus]
     test_corpus: ClassVar[Corpus | None]

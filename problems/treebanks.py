@@ -83,10 +83,10 @@ class ParsingWsj16k(WsjTreebankProblem):
     Sections 02-21 are for training (about 40,000 sentences), 22 for evaluation, 23 for testing. Put
     the LDC's folder `combined` (Treebank-2) or `parsed/mrg` (Treebank-3) into `--tmp_dir`. The
     paper only says "a vocabulary of 16K tokens"; here it is that of the words, and the symbols have
-    a separate one. Source: Marcus et al. 1993, LDC95T7 or LDC99T42. Licence: the LDC's user
-    agreement.
+    a separate one. Source: Marcus et al. 1993, LDC95T7 or LDC99T42.
     """
 
+    licence = "the LDC's user agreement"
     file_numbers: ClassVar[Mapping[str, range]] = {
         DatasetSplit.TRAIN: range(200, 2200),
         DatasetSplit.EVAL: range(2200, 2300),
@@ -214,9 +214,10 @@ class ParsingTreebankSample(WsjTreebankProblem):
     Files 0001-0139 are for training, 0140-0149 for evaluation, 0150-0159 for testing. Unpack NLTK's
     folder `corpora/treebank` below `--tmp_dir`, or put `treebank-combined-wsj_0001-0159.tgz` with
     the same files into `--tmp_dir` or its folder `treebank`. Source: `treebank.zip` of
-    github.com/nltk/nltk_data; (C) LDC 1995. Licence: for non-commercial use only.
+    github.com/nltk/nltk_data; (C) LDC 1995.
     """
 
+    licence = "for non-commercial use only"
     file_numbers: ClassVar[Mapping[str, range]] = {
         DatasetSplit.TRAIN: range(1, 140),
         DatasetSplit.EVAL: range(140, 150),
@@ -277,9 +278,10 @@ class ParsingCraft(TreebankProblem):
     Put `craft-treebank-penn-train.tgz` and `craft-treebank-penn-dev.tgz` into `--tmp_dir` or its
     folder `craft`: the files `structural-annotation/treebank/penn/ID.tree` of the articles listed
     in `articles/ids/craft-ids-train.txt` and `craft-ids-dev.txt`. Source: the Colorado Richly
-    Annotated Full-Text Corpus, github.com/UCDenver-ccp/CRAFT. Licence: CC BY 3.0.
+    Annotated Full-Text Corpus, github.com/UCDenver-ccp/CRAFT.
     """
 
+    licence = "CC-BY-3.0"
     _ARCHIVES: ClassVar[Mapping[str, str]] = {
         DatasetSplit.TRAIN: "craft-treebank-penn-train.tgz",
         DatasetSplit.EVAL: "craft-treebank-penn-dev.tgz",
@@ -317,6 +319,7 @@ class ParsingCraft(TreebankProblem):
 class ParsingTreebankSampleCraft(ParsingTreebankSample):
     """`ParsingTreebankSample` plus CRAFT's training trees; needs the files and licences of both."""
 
+    licence = f"{ParsingTreebankSample.licence}; CRAFT's trees: {ParsingCraft.licence}"
     approx_vocab_size = 16000  # a size that splits the sample's words no more than without CRAFT's
 
     def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:

@@ -6,7 +6,6 @@ it evaluates on newstest2013 (3,000 pairs), and tests on newstest2014: all 3,003
 WMT's own evaluation of German, and many published scores, use 2,737.
 
 Sizes and checksums of the archives are from tensorflow_datasets and (newstest2014) sacreBLEU.
-Licence: WMT distributes the texts for research.
 """
 
 from collections.abc import Iterator, Sequence
@@ -91,6 +90,7 @@ _ENFR_WMT14 = (
 class WmtProblem(ListedCorpora, TranslateProblem):
     """Base class: lists of corpora, and a vocabulary from a sample of them."""
 
+    licence = "WMT distributes the texts for research"
     targets_language: ClassVar[str]
     training_corpora: ClassVar[tuple[Corpus, ...]]
 

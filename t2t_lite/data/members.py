@@ -68,6 +68,7 @@ _MEMBERS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "oov_token": (_or_none(_is_text), "a text or None"),
     "inputs_prefix": (_is_text, "a text"),
     "targets_prefix": (_is_text, "a text"),
+    "licence": (_is_text, "a text"),
     "num_classes": (_is_count, "a whole number"),
     "vocab_filename": (_is_name, "the name of a file"),
     "use_vocab_from_other_problem": (

@@ -141,6 +141,14 @@ class MultilingualProblem(Text2TextProblem):
         sources, targets = zip(*(member.data_languages for member in members), strict=True)
         return _common(sources, ""), _common(targets, "")
 
+    @property
+    def licence(self) -> str:
+        """The licence of all members, or that of each."""
+        licences = {member.name: member.licence for member in self.members}
+        if len({*licences.values()}) == 1:
+            return self.members[0].licence
+        return "; ".join(f"{name}: {text or 'not stated'}" for name, text in licences.items())
+
     # ---- data
 
     @property

@@ -124,6 +124,11 @@ class Member(Text2TextProblem):
             given.target_language or self.of.target_language,
         )
 
+    @property
+    def licence(self) -> str:
+        """The problem's."""
+        return self.of.licence
+
     # ---- data
 
     def dataset_filename(self) -> str:

@@ -170,6 +170,11 @@ class Problem(abc.ABC):
         return self.data_languages[self._was_reversed == self._was_copy]
 
     @property
+    def licence(self) -> str:
+        """The licence of the data: SPDX's identifier, or else in words; "": not stated."""
+        return ""
+
+    @property
     def members(self) -> "tuple[Problem, ...]":
         """The problems that this one is made of, each with files of its own: itself, in general."""
         return (self,)

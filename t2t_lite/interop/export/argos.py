@@ -23,7 +23,8 @@ import sentencepiece
 from t2t_lite import files
 from t2t_lite.decoding.ctranslate2_model import Tokens, convert
 from t2t_lite.errors import UsageError, UserError, quoted
-from t2t_lite.interop.export.folder import new_folder, origin
+from t2t_lite.interop.export.folder import README, new_folder, origin
+from t2t_lite.interop.export.model_card import model_card
 from t2t_lite.interop.export.pieces import language_tokens, sentencepiece_files, tokens_of
 from t2t_lite.models.finite_weights import require_finite_weights
 from t2t_lite.runs.run_folder import RunFolder
@@ -59,7 +60,7 @@ def export(
     languages: tuple[str, str],
     hparams: DecodeHParams | None = None,
 ) -> None:
-    """Writes `export_dir/argos/VERSION`, a folder with the package, whole or not at all.
+    """Writes `export_dir/argos/VERSION`, the package and its README.md, whole or not at all.
 
     Args:
         run: an opened run folder.
@@ -101,19 +102,21 @@ def export(
         for start in starts:
             spec.config.add_source_bos, spec.config.bos_token = True, start
         name = "translate-{}_{}-{}".format(*languages, version.name)
-        readme = _README.format(
+        usage = _README.format(
             from_code=languages[0],
             to_code=languages[1],
             origin=origin(run, checkpoint, step),
             file=f"{name}.argosmodel",
         )
+        card = model_card(run, checkpoint, step, "argostranslate", usage)
+        (folder / README).write_text(card, encoding="utf-8")
         with tempfile.TemporaryDirectory(dir=folder) as parent:
             package = pathlib.Path(parent, name)
             (package / "model").mkdir(parents=True)
             spec.save(str(package / "model"))
             (package / "sentencepiece.model").write_bytes(text)
             (package / "metadata.json").write_text(_metadata(languages, version.name, prefix))
-            (package / "README.md").write_text(readme, encoding="utf-8")
+            shutil.copyfile(folder / README, package / README)
             archive = shutil.make_archive(str(folder / name), "zip", parent, name)
         pathlib.Path(archive).rename(folder / f"{name}.argosmodel")
     log.info("wrote %s", version / f"{name}.argosmodel")

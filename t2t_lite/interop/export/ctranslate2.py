@@ -9,6 +9,8 @@ import shutil
 from t2t_lite import files
 from t2t_lite.decoding.ctranslate2_model import convert
 from t2t_lite.interop.export.ctranslate2_readme import readme
+from t2t_lite.interop.export.folder import README
+from t2t_lite.interop.export.model_card import model_card
 from t2t_lite.interop.export.pieces import tokens_of
 from t2t_lite.models.finite_weights import require_finite_weights
 from t2t_lite.runs import run_folder
@@ -48,6 +50,7 @@ def export(
             files.write_text(folder / VMAP, "".join(f"{line}\n" for line in lines))
         for name in run.problem.vocab_files():
             shutil.copyfile(run.folder / name, folder / name)
-        text = readme(run, step, quantization, search, encoders, model.never_output)
-        (folder / "README.md").write_text(text, encoding="utf-8")
+        usage = readme(run, step, quantization, search, encoders, model.never_output)
+        text = model_card(run, checkpoint, step, "ctranslate2", usage)
+        (folder / README).write_text(text, encoding="utf-8")
     log.info("wrote %s", export_dir)

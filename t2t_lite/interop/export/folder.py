@@ -10,7 +10,7 @@ from t2t_lite.lock import locked
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.version import __version__
 
-_README = "README.md"
+README = "README.md"
 
 
 @contextlib.contextmanager
@@ -54,7 +54,7 @@ def new_folders(export_dir: str, kinds: Sequence[str]) -> Iterator[dict[str, pat
 
 def write_companions(folder: pathlib.Path, run: RunFolder, readme: str) -> None:
     """Writes a README and the run's vocabulary beside an exported model."""
-    (folder / _README).write_text(readme, encoding="utf-8")
+    (folder / README).write_text(readme, encoding="utf-8")
     for name in run.problem.vocab_files():
         shutil.copyfile(run.folder / name, folder / name)
 

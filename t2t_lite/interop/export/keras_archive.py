@@ -3,6 +3,7 @@
 import logging
 
 from t2t_lite.interop.export.folder import new_folders, origin, write_companions
+from t2t_lite.interop.export.model_card import model_card
 from t2t_lite.models.finite_weights import require_finite_weights
 from t2t_lite.runs.run_folder import RunFolder
 
@@ -40,11 +41,11 @@ def export(run: RunFolder, checkpoint: str | None, export_dir: str) -> None:
     with new_folders(export_dir, [KERAS]) as folders:
         folder = folders[KERAS]
         model.save(folder / _FILE)
-        readme = _README.format(
+        usage = _README.format(
             problem=run.problem.name,
             origin=origin(run, checkpoint, step),
             file=_FILE,
             module=type(model).__module__,
         )
-        write_companions(folder, run, readme)
+        write_companions(folder, run, model_card(run, checkpoint, step, "keras", usage))
     log.info("wrote %s", export_dir)

@@ -21,6 +21,7 @@ from t2t_lite.interop.export.graph_text import (
     one_line,
     source_text,
 )
+from t2t_lite.interop.export.model_card import model_card
 from t2t_lite.models.finite_weights import require_finite_weights
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs.run_folder import RunFolder
@@ -277,7 +278,7 @@ def export(run: RunFolder, checkpoint: str | None, export_dir: str, hparams: Dec
             folder = folders[kind]
             with files.errors_of(folder, (tf.errors.OpError,)):
                 tf.saved_model.save(module, str(folder), signatures=module.__call__)
-            readme = _README.format(
+            usage = _README.format(
                 problem=run.problem.name,
                 kind=kind,
                 origin=origin(run, checkpoint, step),
@@ -287,7 +288,7 @@ def export(run: RunFolder, checkpoint: str | None, export_dir: str, hparams: Dec
                 limit=f"the first {limit} subwords" if limit else "all subwords",
                 **(_DETAILS if model.takes_inputs else _PROMPT_DETAILS)[kind],
             )
-            write_companions(folder, run, readme)
+            write_companions(folder, run, model_card(run, checkpoint, step, "tensorflow", usage))
     log.info("wrote %s", " and ".join(f"{export_dir}/{kind}" for kind in modules))
 
 
