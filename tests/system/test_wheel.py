@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import threading
 import venv
 import zipfile
@@ -114,19 +115,56 @@ def test_all_packages_and_data_files_are_declared():
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory) -> pathlib.Path:
-    """The wheel, built from a copy: building leaves files behind."""
-    folder = tmp_path_factory.mktemp("wheel")
+def source_distribution(tmp_path_factory) -> pathlib.Path:
+    """The source distribution, built from a copy: building leaves files behind."""
+    folder = tmp_path_factory.mktemp("sdist")
     copy = folder / "copy"
     ignored = shutil.ignore_patterns("__pycache__")
-    for name in FOLDERS.values():
+    for name in ("t2t_lite", "docs"):  # links are followed
         shutil.copytree(ROOT / name, copy / name, ignore=ignored)
-    for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, copy)
+    for path in ROOT.glob("*.*"):
+        if path.is_file():
+            shutil.copy(path, copy)
+    shutil.copy(ROOT / "LICENSE", copy)
+    build = f"from setuptools import build_meta; build_meta.build_sdist({str(folder)!r})"
+    subprocess.run([sys.executable, "-c", build], cwd=copy, check=True, capture_output=True)
+    (built,) = folder.glob("*.tar.gz")
+    return built
+
+
+@pytest.fixture(scope="module")
+def wheel(source_distribution, tmp_path_factory) -> pathlib.Path:
+    """The wheel, built from the source distribution."""
+    folder = tmp_path_factory.mktemp("wheel")
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-    subprocess.run([*pip, f"--wheel-dir={folder}", str(copy)], check=True)
+    subprocess.run([*pip, f"--wheel-dir={folder}", str(source_distribution)], check=True)
     (built,) = folder.glob("*.whl")
     return built
+
+
+def test_the_source_distribution_has_the_pages(source_distribution):
+    with tarfile.open(source_distribution) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    pages = {f"docs/{path.name}" for path in (ROOT / "docs").iterdir()}
+    assert pages | {"README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml"} <= names
+
+
+def test_what_a_package_index_shows_needs_no_other_file():
+    """There, a relative link would lead nowhere; nor is there a clone to install from."""
+    name = _configuration()["metadata"]["long_description"].removeprefix("file: ")
+    text = (ROOT / name).read_text("utf-8")
+    links = re.findall(r"\]\(([^)]*)\)", text)
+    assert links
+    assert all(link.startswith("https://") for link in links)
+    assert "install -q 't2t_lite[demo]'" in text
+    assert "'.[" not in text
+
+
+def test_the_quick_start_of_a_package_index_is_that_of_the_readme():
+    code = re.compile(r"```bash\n(.*?)```", re.DOTALL)
+    (shown,) = code.findall((ROOT / "PACKAGE.md").read_text("utf-8"))
+    first = code.findall((ROOT / "README.md").read_text("utf-8"))[0]
+    assert shown.replace("t2t_lite[demo]", ".[demo]") == first
 
 
 @pytest.fixture(scope="module")
