@@ -77,7 +77,7 @@ def test_open_run_gives_back_what_was_made(tmp_path):
     assert opened.hparams.hidden_size == 8
     assert opened.problem.name == FLAGS["problem"]
     versions = json.loads((tmp_path / "versions.json").read_text())
-    assert versions["tensorflow"] == tf.__version__
+    assert versions["tensorflow"] == tf.__version__.replace("-", "")  # 2.22.0-rc0, say
 
 
 def test_another_vocabulary_is_refused(tmp_path):
