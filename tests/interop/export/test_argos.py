@@ -55,7 +55,7 @@ class TwoPieces(TwoVocabularies, Pieces):
 def exported(run, folder: pathlib.Path) -> pathlib.Path:
     """Exports a run; returns the path of the package."""
     argos.export(run, None, str(folder), "float32", ("en", "de"))
-    (package,) = (folder / "argos" / "1").iterdir()
+    (package,) = (folder / "argos" / "1").glob("*.argosmodel")
     return package
 
 
