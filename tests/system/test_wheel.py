@@ -167,13 +167,19 @@ def test_the_quick_start_of_a_package_index_is_that_of_the_readme():
     assert shown.replace("t2t_lite[demo]", ".[demo]") == first
 
 
+def _without_path() -> dict[str, str]:
+    """The environment without the folders in which Python finds the clone."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+
+
 @pytest.fixture(scope="module")
 def scripts(wheel, tmp_path_factory) -> pathlib.Path:
     """Folder of the commands in an environment with the wheel and what it depends on."""
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder)
     pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python")]
-    subprocess.run([*pip, "install", "--quiet", "--no-deps", str(wheel)], check=True)
+    install = [*pip, "install", "--quiet", "--no-deps", str(wheel)]
+    subprocess.run(install, check=True, env=_without_path())  # else pip takes the clone for it
     paths = {"base": str(folder), "platbase": str(folder)}
     site_packages = pathlib.Path(sysconfig.get_path("purelib", "venv", paths))
     # A folder that a .pth file names comes last, and .pth files in it, by which an editable
@@ -241,8 +247,7 @@ def test_every_command_works_from_the_wheel(scripts, serving, golden, tmp_path):
     _write_text(tmp_path / "text")
     _write_t2t_run(tmp_path / "t2t", golden / "transformer" / "base_v1")
     (tmp_path / "trees.txt").write_text("(S (NP (NN Time)) (VP (VBZ flies)))\n", "utf-8")
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    environment |= {
+    environment = _without_path() | {
         "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}",
         "SERVING": serving,
         "PORT": str(_free_port()),
