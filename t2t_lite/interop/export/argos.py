@@ -29,6 +29,7 @@ from t2t_lite.interop.export.pieces import language_tokens, sentencepiece_files,
 from t2t_lite.models.finite_weights import require_finite_weights
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.text.language_names import english_name
 from t2t_lite.text.languages import speaking
 from t2t_lite.text.text_encoder import EOS_ID, SPACE, TextEncoder
 
@@ -147,9 +148,9 @@ def _metadata(languages: tuple[str, str], version: str, prefix: str) -> str:
         "package_version": f"{version}.0",
         "argos_version": "1.9",
         "from_code": from_code,
-        "from_name": from_code,
+        "from_name": english_name(from_code) or from_code,
         "to_code": to_code,
-        "to_name": to_code,
+        "to_name": english_name(to_code) or to_code,
         "target_prefix": prefix,
     }
     return json.dumps(fields, indent=1) + "\n"

@@ -120,6 +120,7 @@ def test_the_model_in_a_package_is_that_of_ctranslate2(package, tmp_path):
     assert {file.name for file in root.iterdir()} == names
     fields = json.loads((root / "metadata.json").read_text())
     assert (fields["from_code"], fields["to_code"]) == ("en", "de")
+    assert (fields["from_name"], fields["to_name"]) == ("English", "German")  # as programs show
     model = sentencepiece.SentencePieceProcessor(str(root / "sentencepiece.model"))
     prefix = [fields["target_prefix"]] if fields["target_prefix"] else []
     translator = ctranslate2.Translator(str(root / "model"), compute_type="auto")
