@@ -37,6 +37,10 @@ class BasicHParams(HParams):
         *("term_augmentation", "markup_augmentation"),
     )
 
+    # The weights of training objectives with more than the cross entropy, and what messages call
+    # them; 0: not asked for.
+    objectives: ClassVar[dict[str, str]] = {"rdrop_alpha": "R-Drop", "simcut_alpha": "SimCut"}
+
     sets: ClassVar[tuple[str, ...]] = ("frozen",)
 
     # Fields of subclasses that belong to a training, not to the model.
@@ -173,6 +177,15 @@ class BasicHParams(HParams):
         "R-Drop: weight of the divergence of two passes with different dropout; 0: one pass.",
         minimum=0,
     )
+    simcut_alpha: float = setting(
+        0.0,
+        "SimCut: weight of the divergence of a second pass that some subwords are cut from; "
+        "0: one pass.",
+        minimum=0,
+    )
+    simcut_rate: float = setting(
+        0.05, "SimCut: probability that a subword is cut, on both sides.", above=0, below=1
+    )
     clip_grad_norm: float = setting(2.0, "Maximum norm of the gradient; 0: no clipping.", minimum=0)
 
     dtype: str = setting(
@@ -290,6 +303,22 @@ class BasicHParams(HParams):
     def predicts_inputs(self) -> bool:
         """Whether the decoder learns to predict the source, too."""
         return False
+
+    @property
+    def objective(self) -> str:
+        """The one of `objectives` that is asked for; empty: cross entropy alone.
+
+        Raises:
+            UsageError: several are.
+        """
+        asked = [name for name in self.objectives if getattr(self, name)]
+        if len(asked) > 1:
+            given = ", ".join(f"{name}={getattr(self, name):g}" for name in asked)
+            raise UsageError(
+                f"hparams {given}: a model is trained for {' or '.join(self.objectives.values())}, "
+                "not for both: set all but one of them to 0"
+            )
+        return asked[0] if asked else ""
 
     def model_fields(self) -> dict[str, Any]:
         """Returns the fields that describe the model, by name, and none of its training."""

@@ -250,12 +250,13 @@ class Seq2Seq(_Embeddings, _SourceAttention, abc.ABC):
         """Prepares `fit`, as Keras does.
 
         Raises:
-            UsageError: the hparams ask for R-Drop, whose two passes `fit` does not take.
+            UsageError: the hparams ask for an objective, such as R-Drop, that `fit` does not know.
         """
-        if self.hparams.rdrop_alpha:
+        if name := self.hparams.objective:
             raise UsageError(
-                f"hparam rdrop_alpha={self.hparams.rdrop_alpha}: R-Drop works in t2t-trainer and "
-                "t2t_lite.train, not in fit; for fit, build the model with rdrop_alpha=0"
+                f"hparam {name}={getattr(self.hparams, name)}: {self.hparams.objectives[name]} "
+                "works in t2t-trainer and t2t_lite.train, not in fit; for fit, build the model "
+                f"with {name}=0"
             )
         return super().make_train_function(*args, **kwargs)
 
@@ -264,8 +265,8 @@ class Seq2Seq(_Embeddings, _SourceAttention, abc.ABC):
         """Returns the decoder's output [B, T, D], before the softmax matrix.
 
         The targets in `features` are not shifted; the model itself shifts them right. In training
-        with the hparam `symbol_dropout`, `features` has `DROPPED_ID` where a symbol is dropped:
-        `Embedding` maps it to zero, and it is not padding.
+        with the hparam `symbol_dropout` or SimCut, `features` has `DROPPED_ID` where a symbol is
+        dropped: `Embedding` maps it to zero, and it is not padding.
         """
 
     def with_dropped_symbols(self, features: Features, training: bool) -> Features:

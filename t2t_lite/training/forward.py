@@ -62,7 +62,7 @@ class Forward:
     def of_part(self, features: Features, number: tf.Tensor) -> tuple[tf.Tensor, list[Statistics]]:
         """As a call, for a part [B, L] with its number."""
         with self.calls.drawing_from(tf.stack([tf.constant(self._seed, tf.int64), number])):
-            read = self._objective.read(features)
+            read = self._objective.read(self._model, features)
             return hidden_and_statistics(self._model, read, training=True)
 
 

@@ -17,7 +17,7 @@ from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.training.cluster.rendezvous import Settings
 from t2t_lite.training.config import TrainerConfig
-from t2t_lite.training.objectives import rdrop
+from t2t_lite.training.objectives import objective_of
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ def resolve_hparams(config: TrainerConfig) -> BasicHParams:
         )
     if hparams.warm_start_model:
         hparams = _with_model_of_warm_start(config, hparams).override(config.hparams)
-    rdrop.refuse_without_dropout(hparams)
+    objective_of(hparams).require_possible(hparams)
     return hparams.freeze()
 
 

@@ -30,7 +30,8 @@ _ABSURD = {
         hidden_size=0
         hidden_size=-512 num_hidden_layers=-1 multiply_embedding_mode=sqrt initializer=zeros
         initializer_gain=0 initializer_gain=-1 label_smoothing=1 label_smoothing=-0.1
-        symbol_dropout=1 rdrop_alpha=-1 clip_grad_norm=-1 dtype=float64 dtype=int8
+        symbol_dropout=1 rdrop_alpha=-1 simcut_alpha=-1 simcut_rate=0 simcut_rate=1
+        clip_grad_norm=-1 dtype=float64 dtype=int8
         loss_chunk_tokens=-1 optimizer=adm optimizer_adam_beta1=2 optimizer_adam_beta1=1
         optimizer_adam_beta2=-0.5 optimizer_adam_epsilon=0 optimizer_adam_epsilon=-1e-9
         optimizer_multistep_accumulate_steps=-1 ema_decay=1 optimizer_adafactor_memory_exponent=-1

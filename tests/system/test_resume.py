@@ -30,6 +30,7 @@ AS_IMPORTED = (
 )
 # Segmentations of every epoch; masks and dropped symbols of every pass, of which there are two.
 DRAWN_ANEW = "bpe_dropout=0.2,rdrop_alpha=5,symbol_dropout=0.1"
+CUT = "simcut_alpha=3,symbol_dropout=0.1,optimizer_multistep_accumulate_steps=2"
 MIXED = "bpe_dropout=0.2"
 MIXTURE = "text2text_tmpdir_bpe:0.7+text2text_tmpdir_bpe_rev:0.3"
 
@@ -137,6 +138,7 @@ def wait_for_progress(process, output_dir) -> None:
         pytest.param(1, 600, 20, WITH_EVALUATION, KILL, "", id="20-times-1-device", marks=SLOW),
         pytest.param(4, 1500, 20, "train", KILL, "", id="20-times-4-devices", marks=SLOW),
         pytest.param(1, 4000, 20, "train", KILL, DRAWN_ANEW, id="20-times-drawn-anew", marks=SLOW),
+        pytest.param(2, 16, 1, "train", KILL, CUT, id="cut", marks=SLOW),
         pytest.param(2, 16, 1, "train", KILL, AS_IMPORTED, id="as-imported", marks=SLOW),
         pytest.param(2, 300, 5, WITH_EVALUATION, KILL, MIXED, id="mixture", marks=SLOW),
         pytest.param(1, 600, 10, WITH_EVALUATION, TERM, "", id="pre-empted-10-times", marks=SLOW),

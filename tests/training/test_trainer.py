@@ -198,6 +198,7 @@ def test_evaluate_repeats_the_evaluation_of_training(trained, data_dir, config):
         ({"worker_gpu": 3}, UserError, "--worker_gpu=3, but TensorFlow sees 0 GPUs"),
         ({"hparams": f"rdrop_alpha=5,bpe_dropout=0.1,{DRY}"}, UsageError, "relu_dropout are 0: g"),
         ({"hparams": f"rdrop_alpha=5,{DRY_PARAMETERS}"}, UsageError, "attention_dropout are 0: g"),
+        ({"hparams": "rdrop_alpha=5,simcut_alpha=3"}, UsageError, "for R-Drop or SimCut, not for"),
         (
             {"hparams": "label_smoothing=1"},
             UsageError,

@@ -6,6 +6,7 @@ from typing import ClassVar, NamedTuple
 
 import tensorflow as tf
 
+from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.training.features import Features
 
@@ -39,12 +40,20 @@ class Objective(abc.ABC):
     passes: ClassVar[int] = 1
     penalties: ClassVar[tuple[str, ...]] = ()
 
+    def require_possible(self, hparams: BasicHParams) -> None:  # noqa: B027 (as below)
+        """Raises `UsageError` if a model with such hparams could not be trained for it."""
+
     def require_effect(self, model: Seq2Seq) -> None:  # noqa: B027 (most have nothing to refuse)
         """Raises `UsageError` if the objective would train a model for nothing."""
 
     @abc.abstractmethod
-    def read(self, part: Features) -> Features:
-        """Returns what the model reads, [passes · B, L], of a part's features [B, L]."""
+    def read(self, model: Seq2Seq, part: Features) -> Features:
+        """Returns what the model reads, [passes · B, L], of a part's features [B, L].
+
+        Args:
+            model: will read it. Its `seeds` give random numbers that depend on (seed, step, part).
+            part: the features of the part.
+        """
 
     @abc.abstractmethod
     def summed_loss(

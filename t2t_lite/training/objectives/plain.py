@@ -11,7 +11,7 @@ from t2t_lite.training.objectives.objective import Loss, Objective
 class Plain(Objective):
     """Each target should have the label's subwords."""
 
-    def read(self, part: Features) -> Features:
+    def read(self, model: Seq2Seq, part: Features) -> Features:
         """Returns the part itself."""
         return part
 

@@ -10,9 +10,6 @@ This is half of what the paper (equation 4) and its authors' code minimise,
 `CE1 + CE2 + α · ½ (KL(p1 ‖ p2) + KL(p2 ‖ p1))`: the published weights α, such as 1, 3 and 5, mean
 the same here. The factor ½ leaves the loss, its gradient and `clip_grad_norm` on their usual scale;
 Adam's updates hardly depend on it.
-
-Both passes are one batch of 2B sentences, [pass 1, pass 2]: one draw of masks from (seed, step,
-part), whose first half belongs to the first pass.
 """
 
 from collections.abc import Callable
@@ -26,33 +23,32 @@ from t2t_lite.layers.dense import OutputProjection
 from t2t_lite.models.auxiliary_losses import hidden_and_statistics
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.training.features import Features
-from t2t_lite.training.losses import cross_entropy_of, real_tokens, sum_over_chunks
-from t2t_lite.training.objectives.objective import Loss, Objective
+from t2t_lite.training.losses import cross_entropy_of
+from t2t_lite.training.objectives.objective import Loss
+from t2t_lite.training.objectives.two_passes import TwoPasses, real_pairs, summed_pair_losses
 
 # A small rate may drop nothing at once.
 _TRIED_LENGTH = 8
 _TRIED_MASKS = 8
 
 
-def refuse_without_dropout(hparams: BasicHParams) -> None:
-    """Raises `UsageError` where R-Drop is asked for, and its two passes would be the same."""
-    # Subword sampling cuts a sentence once for both passes.
-    names = [n for n in hparams.names() if n.endswith("dropout") and n != "bpe_dropout"]
-    if getattr(hparams, "ffn_layer", "") == "parameter_attention":  # which has no ReLU
-        names.remove("relu_dropout")
-    if hparams.rdrop_alpha and not any(getattr(hparams, name) for name in names):
-        raise UsageError(
-            f"hparam rdrop_alpha={hparams.rdrop_alpha:g} trains two passes with different dropout "
-            f"to agree, but {', '.join(names)} are 0: give one of them a rate, such as 0.1, or "
-            "set rdrop_alpha=0"
-        )
-
-
-class RDrop(Objective):
+class RDrop(TwoPasses):
     """The module's description says what it trains for."""
 
-    passes = 2
     penalties = ("rdrop",)
+
+    def require_possible(self, hparams: BasicHParams) -> None:
+        """Raises `UsageError` if the two passes would be the same without any dropout."""
+        # Subword sampling cuts a sentence once for both passes.
+        names = [n for n in hparams.names() if n.endswith("dropout") and n != "bpe_dropout"]
+        if getattr(hparams, "ffn_layer", "") == "parameter_attention":  # which has no ReLU
+            names.remove("relu_dropout")
+        if not any(getattr(hparams, name) for name in names):
+            raise UsageError(
+                f"hparam rdrop_alpha={hparams.rdrop_alpha:g} trains two passes with different "
+                f"dropout to agree, but {', '.join(names)} are 0: give one of them a rate, such as "
+                "0.1, or set rdrop_alpha=0"
+            )
 
     def require_effect(self, model: Seq2Seq) -> None:
         """Raises `UsageError` if two passes of a model do not differ.
@@ -60,7 +56,7 @@ class RDrop(Objective):
         Some rates have no effect in some models: running the model tells.
         """
         ids = tf.ones([1, _TRIED_LENGTH], tf.int32)
-        features = self.read({"inputs": ids, "targets": ids})
+        features = self.read(model, {"inputs": ids, "targets": ids})
         seeds = model.seeds.state
         for number in range(_TRIED_MASKS):
             with keras.StatelessScope([(seeds, tf.constant([number, 0], seeds.dtype))]):
@@ -74,22 +70,18 @@ class RDrop(Objective):
             "another rate, such as layer_prepostprocess_dropout=0.1, or set rdrop_alpha=0"
         )
 
-    def read(self, part: Features) -> Features:
-        """Returns `inputs` [2B, S] and `targets` [2B, T]: every sentence once for each pass."""
-        return {name: tf.concat([ids, ids], axis=0) for name, ids in part.items()}
+    def second(self, model: Seq2Seq, part: Features) -> Features:
+        """Returns the part itself: its dropout masks are others."""
+        return part
 
     def summed_loss(
         self, model: Seq2Seq, hidden: tf.Tensor, targets: tf.Tensor, scale: tf.Tensor | float = 1.0
     ) -> Loss:
         """Returns the mean cross entropy of both passes, and the penalty."""
         h = model.hparams
-        first, second = tf.split(hidden, 2)
-        first, ids = real_tokens(h, first, targets)
-        second, _ = real_tokens(h, second, targets)
         total, penalty = summed_rdrop_loss(
             model.output_projection,
-            tf.stack([first, second]),
-            ids,
+            *real_pairs(model, hidden, targets),
             h.label_smoothing,
             h.rdrop_alpha,
             h.loss_chunk_tokens,
@@ -115,28 +107,22 @@ def summed_rdrop_loss(
         targets: [N], ids of the correct subwords; 0 is padding, with loss 0.
         label_smoothing: ε.
         alpha: α of the module's description.
-        chunk_tokens: number of rows of logits, of both passes, in memory at a time; 0: N, as many
-            as a single pass has.
-        scale: factor of the loss, see `summed_cross_entropy`.
+        chunk_tokens: see `summed_pair_losses`.
+        scale: factor of the loss, see `losses.summed_cross_entropy`.
 
     Returns:
         The sum in nats times `scale`, a float32 scalar; and the penalty in it, without gradients.
     """
     cross_entropy = cross_entropy_of(projection)
 
-    def chunk_losses(hidden: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
-        # Not in one product for both passes: joining their gradients would need more memory.
-        first, second = (tf.cast(projection(hidden[i]), tf.float32) for i in (0, 1))  # [C, V]
+    def token_losses(
+        first: tf.Tensor, second: tf.Tensor, targets: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         entropies = cross_entropy(first, targets, label_smoothing)
         entropies += cross_entropy(second, targets, label_smoothing)
-        losses = tf.stack([0.5 * entropies, 0.25 * alpha * symmetric_divergence(first, second)])
-        return scale * tf.reduce_sum(tf.where(tf.not_equal(targets, 0), losses, 0.0), axis=1)
+        return 0.5 * entropies, 0.25 * alpha * symmetric_divergence(first, second)
 
-    pairs = (chunk_tokens or tf.shape(targets)[0]) + 1
-    loss, losses = sum_over_chunks(
-        chunk_losses, projection.variables, hidden, targets, tf.maximum(pairs // 2, 1), count=2
-    )
-    return loss, losses[1]
+    return summed_pair_losses(projection, hidden, targets, token_losses, chunk_tokens, scale)
 
 
 @tf.custom_gradient

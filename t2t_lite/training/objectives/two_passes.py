@@ -1,0 +1,90 @@
+"""What objectives share that read every sentence twice."""
+
+import abc
+from collections.abc import Callable
+from typing import ClassVar
+
+import tensorflow as tf
+
+from t2t_lite.layers.dense import OutputProjection
+from t2t_lite.models.seq2seq import Seq2Seq
+from t2t_lite.training.features import Features
+from t2t_lite.training.losses import real_tokens, sum_over_chunks
+from t2t_lite.training.objectives.objective import Objective
+
+# Maps the logits of both passes [C, V] and the targets [C] to cross entropies and penalties [C].
+TokenLosses = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
+
+
+class TwoPasses(Objective):
+    """Base of objectives of two passes, which are one batch of 2B sentences, [pass 1, pass 2].
+
+    One draw of dropout masks from (seed, step, part) serves both: the first half belongs to the
+    first pass.
+    """
+
+    passes: ClassVar[int] = 2
+
+    def read(self, model: Seq2Seq, part: Features) -> Features:
+        """Returns `inputs` [2B, S] and `targets` [2B, T]: every sentence once for each pass."""
+        second = self.second(model, part)
+        return {name: tf.concat([ids, second[name]], axis=0) for name, ids in part.items()}
+
+    @abc.abstractmethod
+    def second(self, model: Seq2Seq, part: Features) -> Features:
+        """Returns what the second pass reads of a part; see `read`."""
+
+
+def real_pairs(
+    model: Seq2Seq, hidden: tf.Tensor, targets: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Selects the tokens whose logits are needed, as `losses.real_tokens`.
+
+    Args:
+        model: whose hparams define the padding.
+        hidden: [2B, T, D].
+        targets: [B, T].
+
+    Returns:
+        `hidden` [2, N, D] and `targets` [N].
+    """
+    first, second = tf.split(hidden, 2)
+    first, ids = real_tokens(model.hparams, first, targets)
+    second, _ = real_tokens(model.hparams, second, targets)
+    return tf.stack([first, second]), ids
+
+
+def summed_pair_losses(
+    projection: OutputProjection,
+    hidden: tf.Tensor,
+    targets: tf.Tensor,
+    token_losses: TokenLosses,
+    chunk_tokens: int = 0,
+    scale: tf.Tensor | float = 1.0,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Sums cross entropy and penalty over tokens.
+
+    Args:
+        projection: maps hidden features [C, D] to logits [C, V].
+        hidden: [2, N, D], of two passes.
+        targets: [N], ids of the correct subwords; 0 is padding, with loss 0.
+        token_losses: both losses of each token.
+        chunk_tokens: number of rows of logits, of both passes, in memory at a time; 0: N, as many
+            as a single pass has.
+        scale: factor of the loss, see `losses.summed_cross_entropy`.
+
+    Returns:
+        The sum in nats times `scale`, a float32 scalar; and the penalty in it, without gradients.
+    """
+
+    def chunk_losses(hidden: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
+        # Not in one product for both passes: joining their gradients would need more memory.
+        first, second = (tf.cast(projection(hidden[i]), tf.float32) for i in (0, 1))  # [C, V]
+        losses = tf.stack(token_losses(first, second, targets))
+        return scale * tf.reduce_sum(tf.where(tf.not_equal(targets, 0), losses, 0.0), axis=1)
+
+    pairs = (chunk_tokens or tf.shape(targets)[0]) + 1
+    loss, losses = sum_over_chunks(
+        chunk_losses, projection.variables, hidden, targets, tf.maximum(pairs // 2, 1), count=2
+    )
+    return loss, losses[1]
