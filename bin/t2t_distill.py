@@ -34,6 +34,7 @@ COMMAND = Command(
         "      --output_problem_dir=distilled",
         "t2t-datagen --problem=text2text_tmpdir_bpe --tmp_dir=distilled --data_dir=data",
         "t2t-distill --teacher=runs/a,runs/b --select=nearest --decode_hparams=beam_size=8 ...",
+        "t2t-distill --teacher=runs/a,runs/b --select=all ...",
         "t2t-distill --translations=nbest.de --select=nearest ...",
         "t2t-distill --teacher=runs/deen --back --sources=news.de ...",
     ],

@@ -6,7 +6,7 @@ from t2t_lite.data.generation.config import TMP_DIR
 from t2t_lite.errors import UsageError
 from t2t_lite.settings import Config, setting
 
-BEST, NEAREST = "best", "nearest"
+BEST, NEAREST, ALL = "best", "nearest", "all"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -56,9 +56,10 @@ class DistillConfig(Config):
     )
     select: str = setting(
         BEST,
-        "Which hypothesis to keep: the best by score, or, where there is a reference, the nearest "
-        "to it by smoothed sentence BLEU (Kim & Rush 2016, section 3.3).",
-        choices=(BEST, NEAREST),
+        "Which hypotheses to keep: the best by score; where there is a reference, the nearest to "
+        "it by smoothed sentence BLEU (Kim & Rush 2016, section 3.3); or all that differ, each as "
+        "a pair of its own.",
+        choices=(BEST, NEAREST, ALL),
         group="What to keep",
     )
     output_problem_dir: str = setting(

@@ -38,7 +38,7 @@ from t2t_lite.progress import progress
 from t2t_lite.runs.checkpoint_names import checkpoint_of_run
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.settings import settings_of
-from t2t_lite.study.distillation.config import NEAREST, DistillConfig
+from t2t_lite.study.distillation.config import ALL, BEST, NEAREST, DistillConfig
 from t2t_lite.study.distillation.filters import LengthRatios, PairFilter
 from t2t_lite.study.distillation.hypotheses import read_hypotheses
 from t2t_lite.study.distillation.text import (
@@ -184,10 +184,10 @@ class _Distillation:
                 "direction"
             )
         beams = DecodeHParams.of(run, self._search.decode_hparams).beam_size
-        if self._config.select == NEAREST and beams == 1:
+        if self._config.select != BEST and beams == 1:
             raise UsageError(
-                "--select=nearest chooses among the hypotheses of a beam: raise beam_size in "
-                "--decode_hparams above 1"
+                f"--select={self._config.select} reads the hypotheses of a beam: raise beam_size "
+                "in --decode_hparams above 1"
             )
         return trained
 
@@ -249,16 +249,17 @@ class _Distillation:
         config, written = self._config, 0
         with (
             PairWriter(folder, DatasetSplit.TRAIN) as writer,
-            progress("selecting", len(self._part_of(total)), "outputs") as advance,
+            progress("selecting", len(self._part_of(total)), "sources") as advance,
         ):
             if config.back and self._is_first:
                 for pair in self._human_pairs():
                     writer.write(*pair)
                     written += 1
-            for line, output in self._selected(found, self._part_of(total)):
-                source, target = (output, line) if config.back else (line, output)
-                if pairs.keeps(source, target):
-                    writer.write(f"{TAG} {source}" if config.back else source, target)
+            for line, outputs in self._selected(found, self._part_of(total)):
+                for output in outputs:
+                    source, target = (output, line) if config.back else (line, output)
+                    if pairs.keeps(source, target):
+                        writer.write(f"{TAG} {source}" if config.back else source, target)
                 advance(1)
         if not pairs.kept and self._search.decode_shards == 1:
             raise DataError(f"{config.output_problem_dir}: nothing is left to train on: {pairs}")
@@ -273,8 +274,10 @@ class _Distillation:
         """Returns which of the sources are translated."""
         return part_of(total, self._search.decode_shards, self._search.worker_id)
 
-    def _selected(self, found: Iterable[Sequence[str]], part: range) -> Iterator[Pair]:
-        """Yields each line that was translated, and the hypothesis to keep; "" if there is none."""
+    def _selected(
+        self, found: Iterable[Sequence[str]], part: range
+    ) -> Iterator[tuple[str, Sequence[str]]]:
+        """Yields each line that was translated, and the hypotheses to keep; "" if there is none."""
         references: Iterable[str] = ()
         if self._config.select == NEAREST:
             references = (target for _, target in self._human_pairs())
@@ -283,11 +286,10 @@ class _Distillation:
         each = itertools.islice(itertools.chain(references, itertools.repeat("")), part.start, None)
         # The hypotheses first: their last `next` checks that there are as many as lines.
         for hypotheses, line, reference in zip(found, lines, each, strict=False):
-            texts = [one_line(text) for text in hypotheses]
+            texts = list(dict.fromkeys(map(one_line, hypotheses))) or [""]
             if reference and len(texts) > 1:
-                yield line, bleu.nearest(texts, reference)
-            else:
-                yield line, texts[0] if texts else ""
+                texts = [bleu.nearest(texts, reference)]
+            yield line, texts if self._config.select == ALL else texts[:1]
 
 
 def _with_teacher(config: DistillConfig, search: DecoderConfig) -> DecoderConfig:
@@ -295,7 +297,7 @@ def _with_teacher(config: DistillConfig, search: DecoderConfig) -> DecoderConfig
     given = {name.partition("=")[0].strip() for name in search.decode_hparams.split(",")}
     if refused := given & set(_OURS):
         raise UsageError(f"--decode_hparams: leave out {min(refused)}, which --select decides")
-    returns_beams = str(config.select == NEAREST).lower()
+    returns_beams = str(config.select != BEST).lower()
     names = files.split_paths(config.teacher, lambda path: pathlib.Path(path).exists())
     return dataclasses.replace(
         search,

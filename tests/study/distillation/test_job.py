@@ -92,6 +92,29 @@ def test_the_nearest_hypothesis_is_kept_and_on_request_only(config):
     assert distilled(best) == [(SOURCES[1], "ein Hund läuft"), (SOURCES[2], "also ja")]  # x: short
 
 
+def test_all_different_hypotheses_are_pairs_of_their_own(config, tmp_path, capsys):
+    n_best = ["x y z a\tx y z b \tx y z a\tx y z c", "", "so\t\tja so so so ja"]
+    found = translated(config, *n_best, select="all")
+    assert found == [*((SOURCES[0], f"x y z {end}") for end in "abc"), (SOURCES[2], "so")]
+    assert capsys.readouterr().out == (
+        "kept 4 of 7 outputs (57.1%); dropped: empty 2, repeated 1, length 0\n"
+    )
+    assert origin(config)["pairs"]["train"] == 4
+
+
+def test_all_hypotheses_of_an_n_best_list_are_pairs_in_the_order_of_their_scores(config):
+    ranked = ["x y z b ||| -2", "x y z a ||| -1", "x y z b ||| -3"]
+    lines = [f"{number} ||| {entry}" for number in (0, 1, 2) for entry in ranked]
+    found = translated(config, *lines, select="all")
+    assert found == [(source, f"x y z {end}") for source in SOURCES for end in "ab"]
+
+
+def test_all_back_translations_are_sources(config, tmp_path):
+    more = write_lines(tmp_path / "more", ["sie liest!"])
+    found = translated(config, "she reads\tshe read", sources=str(more), back=True, select="all")
+    assert found[3:] == [("<BT> she reads", "sie liest!"), ("<BT> she read", "sie liest!")]
+
+
 def test_further_sources_come_after_the_problems(config, tmp_path):
     more = write_lines(tmp_path / "more", ["she reads", ""])
     found = translated(config, *TARGETS, "sie liest!", "", sources=str(more))
@@ -260,7 +283,8 @@ def no_batch(self, sources, name, known):
 @pytest.mark.parametrize(
     ("changes", "hparams", "message"),
     [
-        ({"select": "nearest"}, "beam_size=1", "raise beam_size"),
+        ({"select": "nearest"}, "beam_size=1", "nearest reads the hypotheses .* raise beam_size"),
+        ({"select": "all"}, "beam_size=1", "all reads the hypotheses .* raise beam_size"),
         ({}, "return_beams=true", "leave out return_beams, which --select decides"),
         ({"teacher": "/none"}, "", "/none"),
     ],
@@ -298,6 +322,12 @@ def test_of_a_teachers_hypotheses_the_nearest_is_kept(config, teacher):
     assert distilled(dataclasses.replace(config, **changes)) == list(
         zip(SOURCES, shorter, strict=True)
     )
+
+
+def test_all_of_a_teachers_hypotheses_are_kept(config, teacher):
+    """The copier's second best is its source without the last character."""
+    found = distilled(dataclasses.replace(config, translations="", teacher=teacher, select="all"))
+    assert found == [(source, text) for source in SOURCES for text in (source, source[:-1])]
 
 
 @pytest.mark.parametrize("back", [False, True])
