@@ -7,7 +7,7 @@ there, under their upstream names; where a host is gone, put them there by hand.
 import pathlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from t2t_lite import registry
 from t2t_lite.data.corpora import archives
@@ -49,6 +49,31 @@ class Text2selfTmpdir(Text2textTmpdir):
 @registry.register_problem
 class Text2selfTmpdirBpe(Text2selfTmpdir, Text2textTmpdirBpe):
     """The same with a SentencePiece BPE vocabulary of 8,000, recommended for new work."""
+
+
+@registry.register_problem
+class PlainTextTmpdir(Text2selfTmpdirBpe):
+    """Your own text beside your own pairs, as a member of a mixture: `text.train.txt`.
+
+    One sentence per line, in the folder `--tmp_dir`, the file perhaps compressed (`.gz`, `.bz2`).
+    All of it is for training.
+    """
+
+    @property
+    def dataset_splits(self) -> Sequence[dict[str, Any]]:
+        """Training alone."""
+        return [e for e in super().dataset_splits if e["split"] == DatasetSplit.TRAIN]
+
+    def split_settings(self, tmp_dir: str) -> dict[str, Any]:
+        """Nothing: no lines are held out."""
+        return {}
+
+    def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
+        """Yields the lines."""
+        return self.read(self.fetch_sources(tmp_dir, dataset_split))
+
+    def _files(self, tmp_dir: str, split: str) -> list[pathlib.Path]:
+        return [pathlib.Path(tmp_dir) / f"text.{split}.txt"]
 
 
 # ---- archives

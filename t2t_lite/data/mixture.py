@@ -9,6 +9,9 @@ change in training: `a:0.9..0.5+b:0.1..0.5`. A class gives a mixture a name and 
     class TranslateManyX(MultilingualProblem):
         directions = ("translate_ende_x", Direction("translate_enfr_crawl", tag="crawl"))
 
+A member without sources is plain text beside the pairs, `a+plain_text_tmpdir`, or text to mend,
+`a+plain_text_tmpdir_denoise`: see `data.mixture_member`.
+
 All members share a vocabulary. If they have several target languages, or tags, each source begins
 with the token of its translation's language (Johnson et al. 2017); a tag adds a token for a domain
 or an origin, such as back-translation (Caswell et al. 2019).
@@ -85,10 +88,20 @@ class MultilingualProblem(Text2TextProblem):
             Member.of_direction(self, direction) for direction in map(_direction, self.directions)
         )
 
+    @functools.cached_property
+    def _pairs(self) -> tuple[Member, ...]:
+        """The members that are not plain text, which alone are evaluated."""
+        return tuple(member for member in self.members if member.reads_pairs)
+
     def _check_members(self) -> None:
         members = self.members
         if not members:
             raise UsageError(f"problem {self.name!r}: directions is empty: name its members")
+        if not self._pairs:
+            raise UsageError(
+                f"problem {self.name!r}: {members[0].name!r} is plain text, and so are all others: "
+                "name a problem with sources as well"
+            )
         ((name, count), *_) = Counter(member.name for member in members).most_common(1)
         if count > 1:
             raise UsageError(f"problem {self.name!r} names {name!r} twice")
@@ -107,8 +120,8 @@ class MultilingualProblem(Text2TextProblem):
                         "unknown: name it, Direction(problem=..., target_language=...) in a class "
                         "derived from MultilingualProblem, or as the member's data_languages"
                     )
-        kinds = {m.name: [getattr(type(m.of), n) for n in _CONVERSIONS] for m in members}
-        first = members[0].name
+        kinds = {m.name: [getattr(type(m.of), n) for n in _CONVERSIONS] for m in self._pairs}
+        first = self._pairs[0].name
         for name, conversions in kinds.items():
             if conversions != kinds[first]:
                 raise UsageError(
@@ -136,9 +149,8 @@ class MultilingualProblem(Text2TextProblem):
 
     @property
     def data_languages(self) -> tuple[str, str]:
-        """The languages of all members; "": there are several."""
-        members = self.members
-        sources, targets = zip(*(member.data_languages for member in members), strict=True)
+        """The languages of all members but plain text; "": there are several."""
+        sources, targets = zip(*(member.data_languages for member in self._pairs), strict=True)
         return _common(sources, ""), _common(targets, "")
 
     @property
@@ -177,8 +189,8 @@ class MultilingualProblem(Text2TextProblem):
         return list(dict.fromkeys(itertools.chain.from_iterable(found)))
 
     def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
-        """Yields the samples of one member after the other."""
-        for member in self.members:
+        """Yields the pairs of one member after the other."""
+        for member in self._pairs:
             member.bad_input = self.bad_input
             if member.has_split(dataset_split):
                 yield from member.text_samples(data_dir, tmp_dir, dataset_split)
@@ -234,7 +246,9 @@ class MultilingualProblem(Text2TextProblem):
             for member in members:
                 member.bad_input = self.bad_input
                 samples = member.text_samples(data_dir, tmp_dir, DatasetSplit.TRAIN)
-                sizes.append(_written(self.with_read_sources(samples), file))
+                if member.reads_pairs:
+                    samples = self.with_read_sources(samples)
+                sizes.append(_written(samples, file))
             file.seek(0)
             total = min(sum(sizes), self.max_samples_for_vocab or sum(sizes))
             rates = shares(sizes, self.vocab_temperature) if total else sizes
@@ -261,40 +275,40 @@ class MultilingualProblem(Text2TextProblem):
     @property
     def decode_hparams(self) -> str:
         """Those of the members, if all have the same."""
-        return _common((member.decode_hparams for member in self.members), "")
+        return _common((member.decode_hparams for member in self._pairs), "")
 
     @property
     def metrics(self) -> Sequence[str]:
         """Those of the members, or else chrF, which does not depend on what a word is."""
-        own = _common((tuple(member.metrics) for member in self.members), ())
+        own = _common((tuple(member.metrics) for member in self._pairs), ())
         return own or ("chrf",)
 
     @property
     def is_plain_text(self) -> bool:
         """Whether it is for the members."""
-        return self.members[0].is_plain_text
+        return self._pairs[0].is_plain_text
 
     @property
     def reads_source_form(self) -> bool:
-        """Whether all members would."""
-        return all(member.reads_source_form for member in self.members)
+        """Whether all members with sources would."""
+        return all(member.reads_source_form for member in self._pairs)
 
     @property
     def can_split_sources(self) -> bool:
         """Whether the sources of all members may be split."""
-        return all(member.can_split_sources for member in self.members)
+        return all(member.can_split_sources for member in self._pairs)
 
     def source(self, line: str) -> str:
         """Converts a raw line as all members do."""
-        return self.members[0].source(line)
+        return self._pairs[0].source(line)
 
     def postprocess(self, source: str, target: str) -> Output:
         """Converts a target as all members do."""
-        return self.members[0].postprocess(source, target)
+        return self._pairs[0].postprocess(source, target)
 
     def reference(self, source: str, line: str) -> str:
         """Converts a reference as all members do."""
-        return self.members[0].reference(source, line)
+        return self._pairs[0].reference(source, line)
 
 
 class NamedMixture(MultilingualProblem):
@@ -371,10 +385,11 @@ def _direction(member: str | Direction) -> Direction:
 
 
 def _written(samples: Iterable[Sample], file: IO[str]) -> int:
-    """Writes the two texts of each sample to a line; returns the number of samples."""
+    """Writes the texts of each sample to a line; returns the number of samples."""
     count = 0
     for sample in samples:
-        file.write(json.dumps([sample["inputs"], sample["targets"]]) + "\n")
+        file.write(json.dumps([sample[side] for side in ("inputs", "targets") if side in sample]))
+        file.write("\n")
         count += 1
     return count
 

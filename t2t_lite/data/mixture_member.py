@@ -1,4 +1,9 @@
-"""The members of a mixture: problems as the mixture sees them."""
+"""The members of a mixture: problems as the mixture sees them.
+
+A problem without sources is plain text, which a mixture reads in two ways. Its name alone stands
+for targets of empty sources; with `_denoise`, sources are the targets with noise
+(text/denoising.py). Plain text is for training alone.
+"""
 
 import dataclasses
 import math
@@ -7,10 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from t2t_lite import registry
-from t2t_lite.data.problem import Output
-from t2t_lite.data.text_problems import Text2TextProblem
+from t2t_lite.data.problem import DatasetSplit, Output
+from t2t_lite.data.text_problems import Text2TextProblem, TextConcat2ClassProblem
 from t2t_lite.errors import UsageError, quoted
 from t2t_lite.text.bad_input import BadInput
+from t2t_lite.text.denoising import with_noise
 from t2t_lite.text.sample import Sample
 from t2t_lite.text.text_encoder import TextEncoder
 
@@ -20,7 +26,7 @@ class Direction:
     """A member of a mixture.
 
     Attributes:
-        problem: its name, which may end in `_rev`.
+        problem: its name, which may end in `_rev`; without sources, in `_denoise`.
         weight: its share of the training examples, relative to the others'; None: by its size and
             the hparam `mixture_temperature`. All members have one, or none has.
         source_language: the code of the language of its sources; "": as its problem says.
@@ -36,6 +42,9 @@ class Direction:
     target_language: str = ""
     tag: str = ""
     final_weight: float | None = None
+
+
+_DENOISE = "_denoise"
 
 
 class Member(Text2TextProblem):
@@ -61,6 +70,7 @@ class Member(Text2TextProblem):
         self.of = of
         self._mixture = mixture
         self._direction = direction
+        self._is_denoised = direction.problem.endswith(_DENOISE)
         self.weight = direction.weight
         self.final_weight = direction.final_weight
         self.tag = direction.tag
@@ -77,8 +87,11 @@ class Member(Text2TextProblem):
             raise UsageError(
                 f"problem {mixture.name!r}: {direction.problem!r} is a mixture: name its members"
             )
-        problem = registry.problem(direction.problem)
-        if reason := _unfit(problem):
+        problem = registry.problem(direction.problem.removesuffix(_DENOISE))
+        reason = _unfit(problem)
+        if not reason and problem.has_inputs and direction.problem.endswith(_DENOISE):
+            reason = f"has sources, so that there is no {_DENOISE} of it"
+        if reason:
             raise UsageError(f"problem {mixture.name!r}: {direction.problem!r} {reason}")
         assert isinstance(problem, Text2TextProblem)
         member = cls(mixture, problem, direction)
@@ -92,9 +105,10 @@ class Member(Text2TextProblem):
         for weight in (self.weight, self.final_weight):
             if weight is not None and not 0 < weight < math.inf:
                 raise UsageError(f"{where}: weight {weight!r}: expected a number above 0")
-        if self.target_language and not CODE.fullmatch(self.target_language):
+        _, language = self._own_languages
+        if language and not CODE.fullmatch(language):
             raise UsageError(
-                f"{where}: target_language {self.target_language!r}: expected a code of letters, "
+                f"{where}: target_language {language!r}: expected a code of letters, "
                 "digits, - and _, such as 'de' or 'zh_Hant'"
             )
         if self.tag and not TAG.fullmatch(self.tag):
@@ -107,8 +121,8 @@ class Member(Text2TextProblem):
 
     @property
     def base_name(self) -> str:
-        """The name of the problem, with `_rev` and `_copy`."""
-        return self.of.name
+        """The name of the problem, with `_rev` and `_copy`, or `_denoise`."""
+        return self.of.name + _DENOISE * self._is_denoised
 
     @property
     def generated_by(self) -> str:
@@ -117,7 +131,18 @@ class Member(Text2TextProblem):
 
     @property
     def data_languages(self) -> tuple[str, str]:
-        """The languages that the mixture gives, or else the problem's."""
+        """The languages that the mixture gives, or else the problem's.
+
+        Plain text of an unknown language is in the language of all targets of pairs.
+        """
+        source, target = self._own_languages
+        if self.reads_pairs:
+            return source, target
+        target = target or self._mixture.target_language
+        return target if self._is_denoised else "", target
+
+    @property
+    def _own_languages(self) -> tuple[str, str]:
         given = self._direction
         return (
             given.source_language or self.of.source_language,
@@ -133,12 +158,27 @@ class Member(Text2TextProblem):
 
     def dataset_filename(self) -> str:
         """Returns the mixture's, and the name of the problem."""
-        return f"{self._mixture.dataset_filename()}-{self.of.name}"
+        return f"{self._mixture.dataset_filename()}-{self.base_name}"
 
     @property
     def dataset_splits(self) -> Sequence[dict[str, Any]]:
-        """The problem's."""
-        return self.of.dataset_splits
+        """The problem's; of plain text, training alone."""
+        return self._splits(self.of.dataset_splits)
+
+    def _splits(self, entries: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
+        if self.reads_pairs:
+            return entries
+        return [entry for entry in entries if entry["split"] == DatasetSplit.TRAIN]
+
+    @property
+    def reads_pairs(self) -> bool:
+        """Whether the problem has sources."""
+        return self.of.has_inputs
+
+    @property
+    def sides_without_text(self) -> Sequence[str]:
+        """The sources of plain text, unless they are its targets with noise."""
+        return () if self.reads_pairs or self._is_denoised else ("inputs",)
 
     @property
     def is_generate_per_split(self) -> bool:
@@ -146,8 +186,8 @@ class Member(Text2TextProblem):
         return self.of.is_generate_per_split
 
     def splits_to_generate(self, tmp_dir: str) -> Sequence[dict[str, Any]]:
-        """Returns the problem's."""
-        return self.of.splits_to_generate(tmp_dir)
+        """Returns the problem's; of plain text, training alone."""
+        return self._splits(self.of.splits_to_generate(tmp_dir))
 
     def split_settings(self, tmp_dir: str) -> dict[str, Any]:
         """Returns the problem's."""
@@ -171,8 +211,23 @@ class Member(Text2TextProblem):
         self.of.bad_input = value
 
     def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
-        """Yields the problem's, with the sides that the model sees."""
+        """Yields the problem's, with the sides that the model sees; of plain text, targets."""
         return self._turned(self.of.text_samples(data_dir, tmp_dir, dataset_split))
+
+    def text_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
+        """Yields the same, whose sides the problem has checked."""
+        return self.generate_samples(data_dir, tmp_dir, dataset_split)
+
+    def prefixed(self, samples: Iterable[Sample]) -> Iterator[Sample]:
+        """Yields copies of the samples as they are encoded; plain text gets its sources."""
+        if self.reads_pairs:
+            return super().prefixed(samples)
+        prefix = self.targets_prefix
+        texts = (sample["targets"] for sample in samples)
+        return (
+            {"inputs": with_noise(text) if self._is_denoised else "", "targets": prefix + text}
+            for text in texts
+        )
 
     def samples_by_corpus(
         self, data_dir: str, tmp_dir: str, dataset_split: str
@@ -182,6 +237,8 @@ class Member(Text2TextProblem):
             yield name, self._turned(samples)
 
     def _turned(self, samples: Iterable[Sample]) -> Iterator[Sample]:
+        if not self.reads_pairs:
+            return iter(samples)
         sources, targets = self._sides
         return ({"inputs": sample[sources], "targets": sample[targets]} for sample in samples)
 
@@ -231,6 +288,8 @@ class Member(Text2TextProblem):
             "language": language if language in tokens else "",
             "tag": self.tag,
         }
+        if not self.reads_pairs:
+            member["sources"] = "noise" if self._is_denoised else "none"
         return super().encoding_settings | member
 
     def feature_encoders(self, data_dir: str) -> dict[str, TextEncoder]:
@@ -241,7 +300,8 @@ class Member(Text2TextProblem):
         inputs = encoders["inputs"]
         assert isinstance(inputs, MultilingualEncoder)
         language = with_tag(self.target_language, self.tag)
-        return {**encoders, "inputs": inputs.of_member(language)}
+        takes_nothing = "inputs" in self.sides_without_text
+        return {**encoders, "inputs": inputs.of_member(language, takes_nothing)}
 
     # ---- decoding and evaluation
 
@@ -289,8 +349,8 @@ def _unfit(problem: Any) -> str:
         return "yields no pairs of text (it is not a Text2TextProblem)"
     if problem.members != (problem,):
         return "is a mixture: name its members"
-    if not problem.has_inputs or problem.has_labels:
-        return "has no sources and targets that are both text"
+    if isinstance(problem, TextConcat2ClassProblem):
+        return "has several texts in a source, which a mixture would join: join them yourself"
     if problem.encodes_samples or problem.writes_files:
         return "encodes its samples or writes its files itself, so that its text is not known"
     return ""

@@ -82,6 +82,16 @@ class Text2TextProblem(Problem):
         raise NotImplementedError
 
     @property
+    def reads_pairs(self) -> bool:
+        """Whether samples have inputs; for others, `prefixed` may make some."""
+        return self.has_inputs
+
+    @property
+    def sides_without_text(self) -> Sequence[str]:
+        """The sides that records have, but `prefixed` leaves empty in every sample."""
+        return ()
+
+    @property
     def encodes_samples(self) -> bool:
         """Whether a subclass defines `generate_encoded_samples`."""
         own = type(self).generate_encoded_samples

@@ -11,7 +11,7 @@ import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from t2t_lite.data.problem import Problem
+from t2t_lite.data.problem import DatasetSplit, Problem
 from t2t_lite.errors import UsageError
 from t2t_lite.metrics.base import MetricValue
 from t2t_lite.metrics.by_name import (
@@ -25,6 +25,7 @@ from t2t_lite.metrics.by_name import (
 _BEFORE_LABEL = "__"
 # Every evaluation has it, so that it tells the labels.
 _LOSS = "loss"
+_HELD_OUT = (DatasetSplit.EVAL, DatasetSplit.TEST, DatasetSplit.UNSEEN)
 _NO_NAME = re.compile(r"[\W_]+")
 
 # Fields of metrics.jsonl.
@@ -92,10 +93,13 @@ def without_split(problem: Problem, split: str) -> list[str]:
 
 
 def _labelled(problem: Problem) -> dict[str, Problem]:
-    """Returns the members of a mixture by label; none if the problem is not a mixture."""
-    members = problem.members
-    if members == (problem,):
+    """Returns the members of a mixture by label; none if the problem is not a mixture.
+
+    Plain text beside the pairs has nothing to evaluate, and no label.
+    """
+    if problem.members == (problem,):
         return {}
+    members = [m for m in problem.members if any(map(m.has_split, _HELD_OUT))]
     forms = (
         [m.target_language for m in members],
         [m.source_language and m.target_language and "_".join(_pair(m)) for m in members],

@@ -61,23 +61,26 @@ class MultilingualEncoder(LanguageTokens, SentencePieceEncoder):
             for tag, tag_id in tags.items()
         }
         self._is_of_member = False
+        self._takes_nothing = False
 
     @property
     def starts(self) -> Mapping[str, Sequence[int]]:
         """The tokens of each language, and of each with each tag."""
         return self._starts
 
-    def of_member(self, language: str) -> Self:
+    def of_member(self, language: str, takes_nothing: bool = False) -> Self:
         """Returns an encoder of texts that are all of one direction and origin, and name none.
 
         Args:
             language: one of `starts`; not read if the vocabulary knows no language.
+            takes_nothing: whether a text without ids has the tokens of the language all the same.
 
         Raises:
             UsageError: the vocabulary does not know it.
         """
         other = self.in_language(language) if self.languages else copy.copy(self)
         other._is_of_member = True
+        other._takes_nothing = takes_nothing
         return other
 
     def start_of(self, ids: Sequence[int]) -> Sequence[int]:
@@ -94,14 +97,16 @@ class MultilingualEncoder(LanguageTokens, SentencePieceEncoder):
         if not self._is_of_member:
             return super().encode_lines(lines)
         start = self.start_ids()
-        return [[*start, *ids] if ids else [] for ids in self.split(lines)]
+        takes_all = self._takes_nothing
+        return [[*start, *ids] if ids or takes_all else [] for ids in self.split(lines)]
 
     def pack_lines(self, lines: Sequence[str]) -> list[bytes]:
         """Returns the packed ids of each line; of one direction, word by word if possible."""
         if not (self._is_of_member and self._splits_at_spaces):
             return [pack(ids) for ids in self.encode_lines(lines)]
         start = pack(self.start_ids())
-        return [ids and start + ids for ids in SentencePieceEncoder.pack_lines(self, lines)]
+        packed = SentencePieceEncoder.pack_lines(self, lines)
+        return [start + ids if ids or self._takes_nothing else ids for ids in packed]
 
     def _label(self, line: str) -> re.Match[str] | None:
         return None if self._is_of_member else super()._label(line)

@@ -31,8 +31,12 @@ AS_IMPORTED = (
 # Segmentations of every epoch; masks and dropped symbols of every pass, of which there are two.
 DRAWN_ANEW = "bpe_dropout=0.2,rdrop_alpha=5,symbol_dropout=0.1"
 CUT = "simcut_alpha=3,symbol_dropout=0.1,optimizer_multistep_accumulate_steps=2"
-MIXED = "bpe_dropout=0.2"
-MIXTURE = "text2text_tmpdir_bpe:0.7+text2text_tmpdir_bpe_rev:0.3"
+MIXED = "bpe_dropout=0.2,mixture_annealing_steps=200"
+# The pairs' targets are plain text as well.
+MIXTURE = (
+    "text2text_tmpdir_bpe:0.5..0.7+text2text_tmpdir_bpe_rev:0.3..0.1+"
+    "text2self_tmpdir_bpe:0.1..0.1+text2self_tmpdir_bpe_denoise:0.1..0.1"
+)
 
 
 @pytest.fixture(scope="module")

@@ -44,14 +44,14 @@ class Chunk:
         first: number of the first sample within its group of files, from 0.
         inputs: the input of each sample.
         targets: the target of each sample.
-        may_be_empty: whether a side may be empty, as in a test split without references.
+        may_be_empty: the sides that may be, as in a test split without references.
         alignments: that of each sample's words, in Pharaoh's format, if they have any.
     """
 
     first: int
     inputs: Sequence[str]
     targets: Sequence[str]
-    may_be_empty: bool = False
+    may_be_empty: Sequence[str] = ()
     alignments: Sequence[str] = ()
 
     def __len__(self) -> int:
@@ -89,11 +89,13 @@ class ExampleEncoder:
             require_characters("".join(texts), name)
         lines = {"inputs": self._sources(chunk), "targets": chunk.targets}
         try:
-            packed = [self._packed(side, lines[side]) for side in self._sides]
+            by_side = {side: self._packed(side, lines[side]) for side in self._sides}
         except DataError as error:
             raise self._located(error, chunk.first, lines) from error
-        if chunk.may_be_empty:
-            packed = [[ids or _EOS for ids in side] for side in packed]
+        packed = [
+            [ids or _EOS for ids in own] if side in chunk.may_be_empty else own
+            for side, own in by_side.items()
+        ]
         examples = []
         features = self._targets_as_sources(chunk), self._further(chunk)
         rows = zip(zip(*packed, strict=True), *features, strict=True)

@@ -21,6 +21,7 @@ class FileGroup:
         source: the split for which `generate_samples` yields the samples.
         files: the split of each file, in the order in which samples go to the files.
         sides: those that the samples have.
+        without_text: of these, those that never have text.
     """
 
     problem: str
@@ -28,6 +29,7 @@ class FileGroup:
     source: str
     files: Mapping[pathlib.Path, str]
     sides: Sequence[str]
+    without_text: Sequence[str] = ()
 
     @property
     def title(self) -> str:
@@ -55,6 +57,7 @@ def file_groups(problem: Text2TextProblem, data_dir: str, tmp_dir: str) -> list[
                 for path in problem.filepaths(data_dir, split)
             },
             sides=problem.sides,
+            without_text=problem.sides_without_text,
         )
         for group in ([[split] for split in splits] if per_split else [splits])
     ]

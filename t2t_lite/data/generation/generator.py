@@ -204,7 +204,7 @@ def check_alignments(problem: Text2TextProblem, options: DatagenOptions) -> None
     """Raises UsageError if the problem's pairs cannot have alignments."""
     if not options.alignments:
         return
-    if problem.encodes_samples or not problem.has_inputs or problem.has_labels:
+    if problem.encodes_samples or not problem.reads_pairs or problem.has_labels:
         raise UsageError(
             f"--alignments: {problem.base_name!r} has no pairs of texts that translate each other "
             "word by word: leave it out"
@@ -324,7 +324,8 @@ def _generate(
 
 def chunks_of(samples: Iterator[Sample], group: FileGroup) -> Iterator[Chunk]:
     """Yields the samples of a group in chunks; warns of sides that are empty."""
-    may_be_empty = group.source != DatasetSplit.TRAIN
+    of_split = group.sides if group.source != DatasetSplit.TRAIN else ()
+    may_be_empty = *of_split, *group.without_text
     empty = Counter[str]()
     for first in itertools.count(0, _CHUNK):
         with garbage_collector_paused():
@@ -337,7 +338,7 @@ def chunks_of(samples: Iterator[Sample], group: FileGroup) -> Iterator[Chunk]:
         alignments = [sample[ALIGNMENT] for sample in block if ALIGNMENT in sample]
         yield Chunk(first, inputs, targets, may_be_empty, alignments)
     for side, count in empty.items():
-        if may_be_empty:
+        if side in of_split and side not in group.without_text:
             log.warning("%s: %d %s are empty: written as EOS alone", group.title, count, side)
 
 

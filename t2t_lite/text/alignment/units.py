@@ -9,9 +9,12 @@ from typing import NamedTuple
 import numpy as np
 import regex
 
-# A letter of a script without spaces; a word; any other character; with their combining marks.
+# A letter of a script without spaces between words.
+UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
+
+# Such a letter; a word; any other character; with their combining marks.
 _UNIT = regex.compile(
-    r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]\p{M}*"
+    rf"{UNSPACED}\p{{M}}*"
     r"|(?:[\p{L}\p{N}_][\p{M}\u200c\u200d]*+)++(?:['’\-](?:[\p{L}\p{N}_][\p{M}\u200c\u200d]*+)++)*+"
     r"|\S[\p{M}\u200c\u200d\ufe0f]*+",
     regex.V0,
