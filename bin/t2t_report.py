@@ -9,14 +9,23 @@ from t2t_lite.bin.command import Command, Flag
 COMMAND = Command(
     "t2t-report",
     "writes one HTML page with the curves of one or more runs, their scores, costs and the\n"
-    "settings in which they differ. The page needs no network and no scripts.\n"
+    "settings in which they differ, or with the trials of a search for hyperparameters.\n"
+    "The page needs no network and no scripts.\n"
     "Needs: pip install '.[plots]'.",
     [
         "t2t-report --output_dir=runs/base",
+        "t2t-report --output_dir=runs/search",
         "t2t-report --output_dir=runs/base,runs/big --output_file=base_and_big.html",
     ],
     {
-        "Input": (Flag("output_dir", pathlib.Path, "", "Run folders, separated by commas."),),
+        "Input": (
+            Flag(
+                "output_dir",
+                pathlib.Path,
+                "",
+                "Run folders, separated by commas, or the folder of a search.",
+            ),
+        ),
         "Output": (
             Flag(
                 "output_file",

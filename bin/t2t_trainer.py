@@ -3,17 +3,20 @@
 import pathlib
 import types
 
-from t2t_lite import registry
+from t2t_lite import extras, registry
 from t2t_lite.bin import hparams_page, t2t_datagen
 from t2t_lite.bin.command import Command, Flag, config_flags, from_flags
 from t2t_lite.bin.console import quiet_import
 from t2t_lite.data.generation.config import TMP_DIR, DatagenOptions
 from t2t_lite.data.problem import DatasetSplit
+from t2t_lite.errors import UsageError
+from t2t_lite.interop.t2t.metrics import value_named
 from t2t_lite.metrics.parts import parts_of
 from t2t_lite.runs.selection import Criterion
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.settings import required_settings
 from t2t_lite.training.config import FOLLOWING, TrainerConfig
+from t2t_lite.training.tuning.config import TuningConfig
 
 COMMAND = Command(
     "t2t-trainer",
@@ -62,7 +65,8 @@ COMMAND = Command(
                 ),
             ),
         },
-    ),
+    )
+    | config_flags(TuningConfig),
 )
 
 
@@ -73,7 +77,7 @@ def main(args: types.SimpleNamespace) -> None:
         COMMAND.require(args, "hparams_set")
         print(hparams_page.describe(args.hparams_set, args.hparams))
         return
-    config = configure(args)
+    config, tuning = configure(args), configure_search(args)
     if args.generate_data:
         COMMAND.require(args, "tmp_dir")
         names = t2t_datagen.select_problems(config.problem)
@@ -81,6 +85,11 @@ def main(args: types.SimpleNamespace) -> None:
     with quiet_import():
         from t2t_lite.training import following, trainer
         from t2t_lite.training.preflight import batch_size, dry_run
+    if tuning.hparams_range:
+        with quiet_import():
+            from t2t_lite.training.tuning import search
+        print(search.run(config, tuning, args.t2t_usr_dir), end="")
+        return
     if args.find_batch_size:
         config = batch_size.with_found_batch_size(config, args.t2t_usr_dir)
     if args.dry_run:
@@ -103,6 +112,21 @@ def configure(args: types.SimpleNamespace) -> TrainerConfig:
         Criterion.named(name, problem)
     DecodeHParams().override(args.decode_hparams)
     return from_flags(TrainerConfig, args)
+
+
+def configure_search(args: types.SimpleNamespace) -> TuningConfig:
+    """Turns the flags into the settings of a search, after checking its names."""
+    objective = value_named(args.autotune_objective, args.problem)
+    named = types.SimpleNamespace(**vars(args) | {"autotune_objective": objective})
+    config = from_flags(TuningConfig, named)
+    if config.hparams_range:
+        extras.require(extras.TUNE, "--hparams_range")
+        registry.ranged_hparams(config.hparams_range)
+        Criterion.named(objective, registry.problem(args.problem))
+        for name in ("find_batch_size", "dry_run"):
+            if getattr(args, name):
+                raise UsageError(f"--{name} is for one training: omit it, or --hparams_range")
+    return config
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ PLOTS = "plots"  # matplotlib
 ROUGE = "rouge"  # ROUGE, for summaries
 SERVE = "serve"  # the HTTP server
 TABLES = "tables"  # Parquet and Arrow files
+TUNE = "tune"  # Optuna, for searches for hyperparameters
 
 # The modules of each extra.
 _PACKAGES = {
@@ -20,6 +21,7 @@ _PACKAGES = {
     ROUGE: ("rouge_score",),
     SERVE: ("prometheus_client", "starlette", "uvicorn"),
     TABLES: ("pyarrow",),
+    TUNE: ("optuna",),
 }
 
 

@@ -8,6 +8,9 @@ Registering is a decorator, bare or with a name:
     @registry.register_hparams("transformer_mine")
     def mine() -> TransformerHParams: ...
 
+    @registry.register_ranged_hparams
+    def transformer_mine_range(rhp: RangedHParams) -> None: ...
+
     @registry.register_metric
     class LengthRatio(OutputMetric): ...   # length_ratio
 
@@ -32,6 +35,7 @@ from t2t_lite.errors import UsageError, did_you_mean, quoted
 
 if TYPE_CHECKING:
     from t2t_lite.data.problem import Problem
+    from t2t_lite.hparams.ranges import RangedHParams
     from t2t_lite.metrics.base import Metric
     from t2t_lite.models.seq2seq import Seq2Seq
     from t2t_lite.search.parts import SearchPart
@@ -147,6 +151,9 @@ _models: Registry["type[Seq2Seq] | str"] = Registry("model", "t2t_lite.models", 
 _refused_models: dict[str, str] = {}
 _variants: Registry[str] = Registry("variant", "t2t_lite.layers", "t2t_lite.models")
 _hparams: Registry["Callable[[], HParams]"] = Registry("hparams set", "t2t_lite.hparams")
+_ranged_hparams: Registry["Callable[[RangedHParams], None]"] = Registry(
+    "hparams range", "t2t_lite.hparams"
+)
 _refused_hparams: dict[str, str] = {}
 _being_made: list[str] = []  # hparams sets, each made by the function of the one before
 _parents: dict[str, str] = {}  # by hparams set: the first that its function makes
@@ -202,13 +209,14 @@ def release(kind: str, name: str) -> bool:
     """Removes this package's own registration of a name, for a user's of the same name.
 
     Args:
-        kind: "problem" or "hparams set".
+        kind: "problem", "hparams set" or "hparams range".
         name: the name, registered or not.
 
     Returns:
         Whether there was one.
     """
-    return _problems.release(name) if kind == "problem" else _hparams.release(name)
+    by_kind: dict[str, Registry[Any]] = {r.kind: r for r in (_problems, _hparams, _ranged_hparams)}
+    return by_kind[kind].release(name)
 
 
 @overload
@@ -246,6 +254,15 @@ def register_hparams(name: str | None = None) -> Callable[[Registered], Register
 def register_hparams(name: Any = None) -> Any:
     """Registers a function without arguments that returns a fresh `HParams` object."""
     return _hparams.decorator(name, _noting_parent)
+
+
+@overload
+def register_ranged_hparams(name: Registered) -> Registered: ...
+@overload
+def register_ranged_hparams(name: str | None = None) -> Callable[[Registered], Registered]: ...
+def register_ranged_hparams(name: Any = None) -> Any:
+    """Registers a function that sets the ranges of a `RangedHParams`, for `--hparams_range`."""
+    return _ranged_hparams.decorator(name)
 
 
 def _noting_parent(name: str, function: Any) -> Any:
@@ -413,6 +430,15 @@ def hparams(name: str) -> "HParams":
     return made
 
 
+def ranged_hparams(name: str) -> "Callable[[RangedHParams], None]":
+    """Returns the function of a hparams range with this name.
+
+    Raises:
+        UsageError: the name is not registered; the message suggests the closest one.
+    """
+    return _ranged_hparams[name]
+
+
 def hparams_origin(name: str) -> tuple[str, str]:
     """Returns the first line about a hparams set, and the set that it changes; "" if none."""
     hparams(name)
@@ -477,6 +503,11 @@ def list_hparams() -> list[str]:
     return _hparams.names()
 
 
+def list_ranged_hparams() -> list[str]:
+    """Returns the names of all hparams ranges."""
+    return _ranged_hparams.names()
+
+
 def list_metrics() -> list[str]:
     """Returns the names of all metrics, without any text after a colon."""
     return _metrics.names()
@@ -488,6 +519,7 @@ def registry_help() -> str:
         "Problems": list_problems(),
         "Models": list_models(),
         "HParams": list_hparams(),
+        "RangedHParams": list_ranged_hparams(),
         "Metrics": list_metrics(),
         "Search parts": _searches.names(),
     }

@@ -27,7 +27,15 @@ def parts(version: str) -> list[int]:
 
 @pytest.mark.parametrize(
     "extra",
-    [extras.IMPORT, extras.LANGUAGES, extras.PLOTS, extras.ROUGE, extras.SERVE, extras.TABLES],
+    [
+        extras.IMPORT,
+        extras.LANGUAGES,
+        extras.PLOTS,
+        extras.ROUGE,
+        extras.SERVE,
+        extras.TABLES,
+        extras.TUNE,
+    ],
 )
 def test_what_is_checked_is_what_is_installed(extra):
     declared = packages(setup_cfg()["options.extras_require"][extra])

@@ -29,6 +29,7 @@ _OTHER_DEFAULTS = {
     ("t2t-trainer", "worker_gpu"),
     ("t2t-trainer", "worker_id"),
     ("t2t-trainer", "eval_early_stopping_metric_minimize"),
+    ("t2t-trainer", "autotune_maximize"),
     ("t2t-decoder", "worker_gpu"),
     ("t2t-avg-checkpoints", "output_path"),
 }

@@ -14,7 +14,7 @@ import math
 import os
 import pathlib
 import shutil
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from t2t_lite import files
@@ -157,6 +157,7 @@ class Selection:
         criterion: which checkpoints are the best.
         keep: the number of best checkpoints to keep.
         early_stopping: when to stop; None: never.
+        ends: whether to stop for another reason; asked after every evaluation.
     """
 
     def __init__(
@@ -165,11 +166,13 @@ class Selection:
         criterion: Criterion,
         keep: int,
         early_stopping: EarlyStopping | None = None,
+        ends: Callable[[], bool] = lambda: False,
     ) -> None:
         self._folder = folder
         self._criterion = criterion
         self._keep = keep
         self._early_stopping = early_stopping
+        self._ends = ends
         self.stopped = False
 
     def update(self) -> None:
@@ -183,6 +186,7 @@ class Selection:
             there = {step: value for step, value in curve.items() if _prefix(self._folder, step)}
             keep_best(self._folder, best_steps(there, self._keep))
         self.stop_if_due()
+        self.stopped = self.stopped or self._ends()
 
     def stop_if_due(self) -> None:
         """Decides whether to stop."""

@@ -8,6 +8,7 @@ import dataclasses
 import logging
 import signal
 import time
+from collections.abc import Callable
 
 import keras
 import tensorflow as tf
@@ -46,8 +47,12 @@ from t2t_lite.training.training_data import TrainingData
 log = logging.getLogger(__name__)
 
 
-def run(config: TrainerConfig) -> None:
+def run(config: TrainerConfig, ends: Callable[[], bool] = lambda: False) -> None:
     """Trains, evaluates, or alternates between the two, by `config.schedule`.
+
+    Args:
+        config: the settings.
+        ends: whether to end the training, as `Selection` asks it.
 
     Raises:
         UserError: the settings, the data or the run folder are invalid, or SIGTERM arrived (then
@@ -94,7 +99,7 @@ def run(config: TrainerConfig) -> None:
         else:
             if config.schedule != "train":
                 evaluator.require_data()
-            Trainer(config, opened, model, strategy, evaluator, workers, stop).train()
+            Trainer(config, opened, model, strategy, evaluator, workers, stop, ends).train()
 
 
 @dataclasses.dataclass
@@ -109,6 +114,7 @@ class Trainer:
         evaluator: evaluates the model.
         workers: all of them, as seen by this one.
         stop: the signals that end training early.
+        ends: whether to end the training, as `Selection` asks it.
     """
 
     config: TrainerConfig
@@ -118,10 +124,11 @@ class Trainer:
     evaluator: Evaluator
     workers: Workers
     stop: StopSignals
+    ends: Callable[[], bool]
 
     def __post_init__(self) -> None:
         config, run, model, strategy = self.config, self.run, self.model, self.strategy
-        self.selection = _selection(config, run)
+        self.selection = _selection(config, run, self.ends)
         seed, self.parts = run.flags["random_seed"], run.flags["parts"]
         with strategy.scope():
             self.optimizer = make_optimizer(run.hparams)
@@ -303,7 +310,7 @@ class _Timer:
         return minutes > 0 and time.monotonic() - self.start >= 60 * minutes
 
 
-def _selection(config: TrainerConfig, run: RunFolder) -> Selection:
+def _selection(config: TrainerConfig, run: RunFolder, ends: Callable[[], bool]) -> Selection:
     """Returns the choice of the best checkpoints, and of the end of training."""
     stopping = Criterion.named(
         config.eval_early_stopping_metric, run.problem, config.eval_early_stopping_metric_minimize
@@ -317,4 +324,5 @@ def _selection(config: TrainerConfig, run: RunFolder) -> Selection:
         Criterion.named(config.best_metric, run.problem),
         config.keep_best_max,
         early_stopping,
+        ends,
     )

@@ -6,8 +6,9 @@ import os
 import pytest
 
 from support.commands import refusal
-from t2t_lite.bin.t2t_trainer import COMMAND, configure, main
+from t2t_lite.bin.t2t_trainer import COMMAND, configure, configure_search, main
 from t2t_lite.training.config import TrainerConfig
+from t2t_lite.training.tuning.config import TuningConfig
 
 _PROBLEM = "text2text_tmpdir"
 _NEEDED = (
@@ -87,3 +88,55 @@ def test_usage_errors_are_found_before_anything_starts(word, message):
     error = refusal(main, *_NEEDED, word)
     assert message in error
     assert error.startswith("t2t-trainer: error: ")
+
+
+_SEARCHED = ("--hparams_range=transformer_base_range",)
+_TAG = f"--autotune_objective=metrics-{_PROBLEM}_rev"
+
+
+def test_flags_of_t2ts_search_arrive_with_this_packages_name_of_the_value():
+    words = (f"{_TAG}/approx_bleu_score", "--autotune_maximize", "--autotune_max_trials=100")
+    args = COMMAND.parse([*_NEEDED, *_SEARCHED, *words, "--autotune_parallel_trials=3"])
+    assert configure_search(args) == TuningConfig(
+        hparams_range="transformer_base_range",
+        autotune_objective="bleu",
+        autotune_maximize=True,
+        autotune_max_trials=100,
+        autotune_parallel_trials=3,
+    )
+
+
+@pytest.mark.parametrize(
+    ("objective", "name"),
+    [
+        ("", ""),
+        ("bleu", "bleu"),
+        ("loss", "loss"),
+        (f"metrics-{_PROBLEM}_rev/neg_log_perplexity", "neg_log_perplexity"),
+        (f"metrics-{_PROBLEM}_rev/targets/accuracy_per_sequence", "accuracy_per_sequence"),
+        (f"metrics-{_PROBLEM}_rev/loss", "loss"),
+    ],
+)
+def test_objectives_have_t2ts_tags_or_names_of_values(objective, name):
+    args = COMMAND.parse([*_NEEDED, *_SEARCHED, f"--autotune_objective={objective}"])
+    assert configure_search(args).autotune_objective == name
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--hparams_range=transformer_base_rnge",), "did you mean 'transformer_base_range'"),
+        ((*_SEARCHED, "--autotune_objective=blue"), "unknown metric 'blue'; did you mean 'bleu'"),
+        ((*_SEARCHED, f"{_TAG}/rouge_x"), "unknown metric 'rouge_x'"),
+        (
+            (*_SEARCHED, "--autotune_objective=metrics-other/accuracy"),
+            f"the values are those of other, but the problem is {_PROBLEM}_rev",
+        ),
+        ((*_SEARCHED, "--autotune_max_trials=0"), "at least 1"),
+        ((*_SEARCHED, "--dry_run"), "--dry_run is for one training: omit it, or --hparams_range"),
+        (("--autotune_max_trials=5",), "--autotune_max_trials is for a search: name its --hpar"),
+        (("--noautotune_prune",), "--autotune_prune is for a search"),
+    ],
+)
+def test_what_no_search_can_do_is_refused(words, message):
+    assert message in refusal(main, *_NEEDED, *words)

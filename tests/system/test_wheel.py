@@ -151,7 +151,7 @@ def test_the_source_distribution_has_the_pages(source_distribution):
 
 def test_what_a_package_index_shows_needs_no_other_file():
     """There, a relative link would lead nowhere; nor is there a clone to install from."""
-    name = _configuration()["metadata"]["long_description"].removeprefix("file: ")
+    name = setup_cfg()["metadata"]["long_description"].removeprefix("file: ")
     text = (ROOT / name).read_text("utf-8")
     links = re.findall(r"\]\(([^)]*)\)", text)
     assert links

@@ -10,7 +10,12 @@ from t2t_lite.interop.t2t import tensorflow1
 from t2t_lite.interop.t2t.hparam import HParams
 from t2t_lite.interop.t2t.names import missing
 from t2t_lite.registry import hparams as registered
-from t2t_lite.registry import list_hparams, list_refused_hparams
+from t2t_lite.registry import (
+    list_hparams,
+    list_ranged_hparams,
+    list_refused_hparams,
+    ranged_hparams,
+)
 from t2t_lite.user_imports import ROOT
 
 
@@ -86,7 +91,7 @@ def __getattr__(name: str) -> Any:
     `from tensor2tensor.models.transformer import *` imports are all of these.
     """
     known = list_hparams()
-    functions = [*known, *list_refused_hparams()]
+    functions = [*known, *list_ranged_hparams(), *list_refused_hparams()]
     if name == "__all__":
         changing = (function.__name__ for function in _CHANGING)
         return [*changing, *functions, "tf", *_IMPORTED, *_MODELS.split()]
@@ -96,12 +101,12 @@ def __getattr__(name: str) -> Any:
         return tensorflow1.imported("tensorflow", has_names=False)
     if name in _IMPORTED:
         return importlib.import_module(f"{ROOT}.{_IMPORTED[name]}")
+    if name in list_ranged_hparams():
+        return ranged_hparams(name)
     if name not in functions:
         return missing("models", name, known)
     return functools.partial(_made, name)
 
 
-def _made(name: str, *arguments: Any) -> HParams:
-    """Returns the set; those of ranges take an argument, before they are refused."""
-    del arguments
+def _made(name: str) -> HParams:
     return HParams.of(registered(name))

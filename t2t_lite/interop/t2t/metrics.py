@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
+from t2t_lite.errors import UsageError
 from t2t_lite.interop.t2t.names import constants
 
 __all__ = ["Metrics"]
@@ -31,6 +32,9 @@ REGISTERED: Mapping[str, str] = {
 }
 
 
+_TAG = "metrics-"  # how the tags of an evaluation begin
+
+
 def registered(names: Iterable[str], applies: Callable[[str], bool]) -> tuple[list[str], list[str]]:
     """Returns the registered metrics for T2T's names, BLEU first, and the names without one.
 
@@ -46,3 +50,23 @@ def registered(names: Iterable[str], applies: Callable[[str], bool]) -> tuple[li
         else:
             without.append(name)
     return sorted(found, key=lambda name: name != "bleu"), without
+
+
+def value_named(tag: str, problem: str) -> str:
+    """Returns the name of an evaluation's value that TensorBoard showed under a tag of T2T's.
+
+    Args:
+        tag: `metrics-PROBLEM/METRIC`, where targets may have a name between the two; other texts
+            are returned as they are.
+        problem: the name of the problem that is evaluated.
+
+    Raises:
+        UsageError: the tag is that of another problem.
+    """
+    start, slash, name = tag.rpartition("/")
+    if not slash or not start.startswith(_TAG):
+        return tag
+    of = start.removeprefix(_TAG).partition("/")[0]
+    if of != problem:
+        raise UsageError(f"{tag}: the values are those of {of}, but the problem is {problem}")
+    return REGISTERED.get(name, name)

@@ -10,7 +10,15 @@ from t2t_lite.errors import UsageError, quoted
 from t2t_lite.interop.t2t.adapter import ProblemAdapter
 from t2t_lite.interop.t2t.hparam import HParams
 from t2t_lite.interop.t2t.modalities import Modalities
-from t2t_lite.registry import list_hparams, list_models, list_problems, snake_case
+from t2t_lite.interop.t2t.ranges import of_settings
+from t2t_lite.registry import (
+    list_hparams,
+    list_models,
+    list_problems,
+    list_ranged_hparams,
+    ranged_hparams,
+    snake_case,
+)
 from t2t_lite.settings import HParams as Settings
 
 __all__ = [
@@ -20,7 +28,9 @@ __all__ = [
     "list_hparams",
     "list_models",
     "list_problems",
+    "list_ranged_hparams",
     "problem",
+    "ranged_hparams",
     "register_base_problem",
     "register_hparams",
     "register_model",
@@ -93,9 +103,12 @@ def register_model(name: str, cls: Any) -> Any:
     return cls
 
 
-def register_ranged_hparams(name: Any = None) -> Any:
-    """Returns the function: ranges for tuning are not used."""
-    return name if callable(name) else lambda function: function
+@_bare_or_named
+def register_ranged_hparams(name: str, function: Any) -> Any:
+    """Registers a function that sets ranges for a search; a user's replaces this package's own."""
+    _make_room("hparams range", name)
+    registry.register_ranged_hparams(name)(of_settings(function))
+    return function
 
 
 def _make_room(kind: str, name: str) -> None:

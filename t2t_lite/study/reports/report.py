@@ -16,8 +16,10 @@ from t2t_lite.metrics.parts import labels_in, split_field
 from t2t_lite.progress import duration
 from t2t_lite.runs.metrics_jsonl import METRICS, read_records
 from t2t_lite.runs.run_folder import own_files, read_settings, read_summary
+from t2t_lite.runs.search_folder import is_search, search_files
 from t2t_lite.runs.selection import evaluators_records
 from t2t_lite.study.reports.line_plot import Curve, colour, dashes, line_plot
+from t2t_lite.study.reports.search_page import search_page
 
 # Settings that are shown even if they are equal in all runs.
 _ALWAYS_SHOWN = ("problem", "model", "hparams_set")
@@ -91,10 +93,10 @@ def _score(field: str, labels: Sequence[str]) -> Series | None:
 
 
 def write_report(folders: Sequence[str], output: str) -> str:
-    """Writes a report on one or more runs.
+    """Writes a report on one or more runs, or on a search for hyperparameters.
 
     Args:
-        folders: run folders, at least one.
+        folders: run folders, at least one; or the folder of one search.
         output: the file to write; "": report.html in the first folder.
 
     Returns:
@@ -105,12 +107,19 @@ def write_report(folders: Sequence[str], output: str) -> str:
     for path in paths:
         if paths.count(path) > 1:
             raise UsageError(f"{path} is named twice: name every run folder once")
-    runs = [_read_run(folder, name) for folder, name in zip(folders, _names(paths), strict=True)]
+    if is_search(paths[0]) and len(paths) == 1:
+        text = search_page(paths[0])
+    else:
+        text = page(_read_runs(folders, paths))
     target = output or str(pathlib.Path(folders[0]) / "report.html")
     for path in paths:
-        files.refuse_overwriting(target, own_files(path))
-    files.write_text(target, files.shown(page(runs)))
+        files.refuse_overwriting(target, [*own_files(path), *search_files(path)])
+    files.write_text(target, files.shown(text))
     return target
+
+
+def _read_runs(folders: Sequence[str], paths: Sequence[pathlib.Path]) -> list[RunHistory]:
+    return [_read_run(folder, name) for folder, name in zip(folders, _names(paths), strict=True)]
 
 
 def _read_run(folder: str, name: str) -> RunHistory:

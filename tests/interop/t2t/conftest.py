@@ -21,7 +21,7 @@ USR_DIR = pathlib.Path(__file__).parents[2] / "fixtures" / "t2t_usr_dir"
 def upstream() -> Iterator[None]:
     """Lets tensor2tensor be imported during the test."""
     modules, path = set(sys.modules), list(sys.path)
-    registries = (registry._problems, registry._hparams)
+    registries = (registry._problems, registry._hparams, registry._ranged_hparams)
     for known in registries:
         known.names()
     entries = [dict(known._entries) for known in registries]

@@ -9,6 +9,7 @@ import pytest
 from support.usr_dirs import TOP, import_usr_dir
 from t2t_lite import registry
 from t2t_lite.errors import UsageError, UserError
+from t2t_lite.hparams.ranges import ranges_of
 from t2t_lite.training.optimizers import make_optimizer
 
 Directory = Callable[[str], None]
@@ -174,7 +175,15 @@ def usr_lm():
 @registry.register_ranged_hparams
 def usr_range(rhp):
   transformer.transformer_base_range(rhp)
-  rhp.set_float("learning_rate", 0.3, 3.0, scale=rhp.LOG_SCALE)
+  rhp.set_float("learning_rate", 0.5, 2.0, scale=rhp.LOG_SCALE)
+  rhp.set_float("weight_noise", 0.0, 0.1)
+  rhp.set_int("num_sampled_classes", 0, 9)
+  rhp.set_categorical("activation_dtype", ["float32", "bfloat16"])
+
+@registry.register_ranged_hparams("transformer_tpu_range")
+def usr_own_of_the_same_name(rhp):
+  assert registry.ranged_hparams("usr_range") and "usr_range" in registry.list_ranged_hparams()
+  rhp.set_discrete("num_heads", [2, 4], scale=rhp.LINEAR_SCALE, length=2)
 """
 
 
@@ -201,6 +210,20 @@ def test_sets_that_start_from_t2ts(directory):
     )
     assert universal.to_dict() == {**expected.to_dict(), "usr_rate": 0.5}
     assert isinstance(universal, type(expected))
+
+
+def test_sets_of_ranges_are_t2ts_with_this_packages_names_of_hparams(directory, caplog):
+    directory(_SETS)
+    known = registry.hparams("transformer_base").names()
+    found = ranges_of("usr_range", known)
+    assert [*found] == [*ranges_of("transformer_base_range", known), "dtype"]
+    assert (found["learning_rate"].low, found["learning_rate"].high) == (0.5, 2.0)
+    assert found["dtype"].choices == ("float32", "bfloat16")
+    assert caplog.messages == [
+        "hparams range usr_range: weight_noise is left out: only 0.0 is implemented",
+        "hparams range usr_range: num_sampled_classes is left out: it has no effect here",
+    ]
+    assert ranges_of("transformer_tpu_range", known)["num_heads"].choices == (2, 4)
 
 
 @pytest.mark.parametrize(

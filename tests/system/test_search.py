@@ -1,0 +1,75 @@
+"""A killed search goes on with the trial that ran; T2T's ranges and names work unchanged."""
+
+import signal
+import time
+
+import pytest
+
+from support.commands import run_command
+from support.small_runs import records_of
+from support.usr_dirs import TOP, write_usr_dir
+from t2t_lite.runs.search_folder import SearchFolder, State
+
+pytestmark = pytest.mark.integration
+
+USR_DIR = f"""{TOP}
+from tensor2tensor.models import transformer
+
+
+@registry.register_problem
+class UsrLetters(Base):
+  vocab_type = text_problems.VocabType.CHARACTER
+
+  def eval_metrics(self):
+    return [metrics.Metrics.NEG_LOG_PERPLEXITY]
+
+
+@registry.register_hparams
+def usr_letters_tiny():
+  hparams = transformer.transformer_tiny()
+  hparams.hidden_size = 16
+  hparams.num_heads = 2
+  hparams.batch_size = 256
+  return hparams
+
+
+@registry.register_ranged_hparams
+def usr_letters_range(rhp):
+  rhp.set_float("learning_rate_constant", 1e-3, 1.0, scale=rhp.LOG_SCALE)
+  rhp.set_categorical("num_heads", [2, 3])
+  rhp.set_float("weight_noise", 0.0, 0.1)
+"""
+
+
+def test_a_search_in_a_t2t_user_directory_survives_a_kill(start, tmp_path):
+    usr_dir = write_usr_dir(tmp_path / "usr", USR_DIR)
+    shared = [f"--t2t_usr_dir={usr_dir}", "--problem=usr_letters", f"--data_dir={tmp_path}/data"]
+    run_command("t2t-datagen", *shared, f"--tmp_dir={tmp_path}/tmp")
+    flags = [
+        *shared,
+        *("--model=transformer", "--hparams_set=usr_letters_tiny", "--random_seed=1"),
+        *("--train_steps=6", "--local_eval_frequency=2", "--log_step_count_steps=2"),
+        *("--hparams_range=usr_letters_range", "--autotune_max_trials=3"),
+        "--autotune_objective=metrics-usr_letters/neg_log_perplexity",
+        f"--output_dir={tmp_path}/search",
+    ]
+    killed = start("t2t-trainer", *flags)
+    while not list(tmp_path.glob("search/trial-*/model.ckpt-2.index")):
+        assert killed.poll() is None, killed.stdout.read()
+        time.sleep(0.1)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    printed = run_command("t2t-trainer", *flags)
+    trials = SearchFolder.open(tmp_path / "search").trials()
+    assert len(trials) == 3
+    for trial in trials:
+        steps = [record["step"] for record in records_of(trial.folder, "eval")]
+        if trial.hparams["num_heads"] == "3":
+            assert trial.state is State.FAILED
+            assert "cannot be split over 3 heads" in trial.reason
+        else:
+            assert trial.state in (State.COMPLETE, State.PRUNED)
+            assert steps == [2, 4, 6][: len(steps)], "it went on from its checkpoint"
+        assert "weight_noise" not in trial.hparams
+    assert "usr_letters_tiny_tuned" in printed
+    assert run_command("t2t-trainer", *flags) == printed, "nothing is left to do"
