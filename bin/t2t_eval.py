@@ -7,6 +7,7 @@ import types
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from t2t_lite import files
 from t2t_lite.bin.command import OUTPUT_DIR, Command, Flag, checkpoint_names
 from t2t_lite.bin.console import quiet_import
 from t2t_lite.data.problem import SPLITS, split_to_decode
@@ -34,6 +35,7 @@ COMMAND = Command(
     [
         "t2t-eval --output_dir=runs/base --checkpoint_path=best --eval_use_test_set",
         "t2t-eval --output_dir=runs/base --checkpoint_path=newest,averaged",
+        "t2t-eval --output_dir=runs/base --segment_scores=scores.jsonl",
         "t2t-eval --output_dir=runs/base --metrics=bleu,chrf,command:./comet.sh",
         "t2t-eval --checkpoint_path=runs/base/model.ckpt-90000,runs/big/best.ckpt-300000",
     ],
@@ -76,6 +78,14 @@ COMMAND = Command(
                 "Print a table, or one JSON object.",
                 choices=("table", "json"),
             ),
+            Flag(
+                "segment_scores",
+                pathlib.Path,
+                "",
+                "File for a line of JSON for each output: source, output, reference, and the "
+                "output's own chrF and TER, to train a model of quality on.",
+                writes=True,
+            ),
             Flag("worker_gpu", int, None, "GPUs to use; 0 uses the CPU (default: all).", minimum=0),
         ),
     },
@@ -90,6 +100,8 @@ def main(args: types.SimpleNamespace) -> None:
     DecodeHParams().override(args.decode_hparams)
     metrics = split_metrics(args.metrics)
     check_metrics(metrics)
+    if args.segment_scores:
+        files.require_writable(args.segment_scores, "--segment_scores")
     with quiet_import():
         from t2t_lite.runs.checkpoint_names import named_checkpoint
         from t2t_lite.training import checkpoint_evaluation, devices
@@ -106,6 +118,7 @@ def main(args: types.SimpleNamespace) -> None:
         args.decode_hparams,
         metrics,
         (args.engine, args.compute_type),
+        args.segment_scores,
     )
     if args.output_format == "json":
         checkpoints = [dataclasses.asdict(scores) for scores in scored]

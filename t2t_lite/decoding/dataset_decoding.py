@@ -10,7 +10,7 @@ from t2t_lite.data.problem import Output
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.hypotheses import Source, best_output
 from t2t_lite.metrics.base import Score
-from t2t_lite.metrics.by_name import score_by_metrics
+from t2t_lite.metrics.by_name import score_by_metrics, segment_scores
 from t2t_lite.metrics.parts import Part, combined, mean_summaries
 from t2t_lite.text.text_encoder import UNKNOWN_WORD
 
@@ -29,6 +29,14 @@ class Decodes(NamedTuple):
         """Scores the outputs; see `score_by_metrics`."""
         given = self.outputs, self.references, self.sources, self.language
         return score_by_metrics(metrics, *given)
+
+    def segment_records(self, metrics: Iterable[str]) -> Iterator[dict[str, str | float]]:
+        """Yields a record of each output: its texts, and its scores alone."""
+        given = self.outputs, self.references, self.sources, self.language
+        scores = segment_scores(metrics, *given)
+        texts = zip(self.sources, self.outputs, self.references, strict=True)
+        for (source, output, reference), own in zip(texts, scores, strict=True):
+            yield {"source": source, "output": output.text, "reference": reference, **own}
 
 
 def decode_examples(decoder: Decoder, paths: Sequence[str], name: str = "example") -> Decodes:

@@ -80,6 +80,33 @@ def score_by_metrics(
     return {name: score_outputs(name, *given) for name in metrics}
 
 
+def segment_scores(
+    metrics: Iterable[str],
+    outputs: Sequence["Output"],
+    references: Sequence[str],
+    sources: Sequence[str],
+    language: str = "",
+) -> list[dict[str, float]]:
+    """Returns the scores of each output alone, by metric.
+
+    Args:
+        metrics: names of metrics that can be resampled.
+        outputs: as for `score_outputs`.
+        references: as for `score_outputs`.
+        sources: as for `score_outputs`.
+        language: as for `score_outputs`.
+    """
+    found: list[dict[str, float]] = [{} for _ in outputs]
+    if not found:
+        return found
+    for name in metrics:
+        metric = output_metric(name)
+        rows = score_outputs(name, outputs, references, sources, language).statistics
+        for scores, row in zip(found, rows, strict=True):
+            scores[name] = float(metric.score(row))
+    return found
+
+
 def output_metric(name: str) -> OutputMetric:
     """Returns the metric of that name.
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import json
 import logging
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -9,16 +10,17 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from t2t_lite import files
 from t2t_lite.data.batching import BatchingScheme
 from t2t_lite.data.example_reader import ExampleReader, naming_bad_file
 from t2t_lite.data.input_pipeline import eval_dataset
 from t2t_lite.decoding.config import CTRANSLATE2, FLOAT32, TENSORFLOW
-from t2t_lite.decoding.dataset_decoding import decode_examples, read_examples
+from t2t_lite.decoding.dataset_decoding import Decodes, decode_examples, read_examples
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.devices import on_device
 from t2t_lite.decoding.engine import Engine
 from t2t_lite.decoding.tensorflow_engine import TensorFlowEngine
-from t2t_lite.errors import UserError
+from t2t_lite.errors import UsageError, UserError
 from t2t_lite.metrics.base import Score
 from t2t_lite.metrics.bootstrap import BootstrapResult, resample
 from t2t_lite.metrics.by_name import output_metric, output_metrics
@@ -30,6 +32,9 @@ from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.training.evaluation import TeacherForced
 
 log = logging.getLogger(__name__)
+
+# The scores of single outputs: what a model of their quality is trained on.
+SEGMENT_METRICS = ("chrf", "ter")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,6 +66,7 @@ def score_checkpoints(
     decode_hparams: str = "",
     metrics: Sequence[str] = (),
     engine: tuple[str, str] = (TENSORFLOW, FLOAT32),
+    segments_file: str = "",
 ) -> list[CheckpointScores]:
     """Scores checkpoints of one or several runs of the same problem on a whole split.
 
@@ -72,6 +78,7 @@ def score_checkpoints(
         decode_hparams: changes to the problem's search settings.
         metrics: names of registered metrics; none: those of the problem and of its members.
         engine: what decodes, and what CTranslate2 computes in: see `DecoderConfig`.
+        segments_file: where to write the texts and scores of each output; "": nowhere.
 
     Returns:
         The scores in the order of `checkpoints`, with paired bootstrap resampling of each against
@@ -86,6 +93,8 @@ def score_checkpoints(
         part.check()
         for run in runs:  # a missing file is named before a model is built
             part.problem.existing_filepaths(data_dir or run.flags["data_dir"], split)
+    if segments_file:
+        _check_segments(segments_file, runs, parts)
     wanted = {part.label: part.metrics for part in parts}
     for name in without_split(problem, split):
         log.info("%s has no %s split and is left out", name, split)
@@ -100,7 +109,31 @@ def score_checkpoints(
             f"the {split} sets of {', '.join(dict.fromkeys(folders))} differ: name one --data_dir "
             "for all runs"
         )
+    if segments_file:
+        _write_segments(segments_file, scored)
     return _compared(scored)
+
+
+def _check_segments(path: str, runs: Sequence[RunFolder], parts: Sequence[Part]) -> None:
+    """Checks that there will be outputs to write, and that they overwrite no file of the runs."""
+    for run in runs:
+        files.refuse_overwriting(path, run.own_files())
+    if not any(part.problem.has_inputs for part in parts):
+        raise UsageError(
+            f"--segment_scores={path}: problem {runs[0].problem.name!r} has no inputs, and thus no "
+            "outputs to score"
+        )
+
+
+def _write_segments(path: str, scored: "Sequence[_Scored]") -> None:
+    """Writes a JSON object on a line for each output of each checkpoint."""
+    records = (
+        {"checkpoint": one.checkpoint, **record}
+        for one in scored
+        for part in one.parts
+        for record in part.decodes.segment_records(SEGMENT_METRICS)
+    )
+    files.write_text(path, "".join(json.dumps(r, ensure_ascii=False) + "\n" for r in records))
 
 
 class _ScoredPart(NamedTuple):
@@ -110,6 +143,7 @@ class _ScoredPart(NamedTuple):
     values: dict[str, float | int | str]
     by_metric: dict[str, Score]
     references: list[str]
+    decodes: Decodes
 
 
 class _Scored(NamedTuple):
@@ -212,7 +246,7 @@ class _Scorer:
         by_metric = decodes.score(metrics)
         for score in by_metric.values():
             values |= score.values
-        return _ScoredPart(part, values, by_metric, references)
+        return _ScoredPart(part, values, by_metric, references, decodes)
 
     def _engine(self, checkpoint: str) -> Engine:
         """Returns the engine of a checkpoint, whose weights the model has."""

@@ -161,3 +161,9 @@ def test_scores_below_one_have_enough_digits():
 )
 def test_usage_errors_are_one_line(flags, code, message):
     assert message in refusal(t2t_eval.main, *flags, code=code)
+
+
+def test_scores_of_outputs_overwrite_no_file_of_the_run(folder):
+    flags = f"--output_dir={folder}", f"--segment_scores={folder}/metrics.jsonl"
+    assert "would overwrite" in refusal(t2t_eval.main, *flags, code=1)
+    assert (folder / "metrics.jsonl").read_text().count("eval") == 2

@@ -4,6 +4,8 @@ import re
 
 import pytest
 from sacrebleu.metrics.base import Metric
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
 
 from support.rounding import assert_close
 from t2t_lite import registry
@@ -18,6 +20,7 @@ from t2t_lite.metrics.by_name import (
     check_metrics,
     output_metrics,
     score_outputs,
+    segment_scores,
     split_metrics,
 )
 from t2t_lite.problems import algorithmic
@@ -184,3 +187,13 @@ def test_a_sacrebleu_that_keeps_its_counts_is_refused(monkeypatch):
     monkeypatch.delattr(Metric, "_extract_corpus_statistics")
     with pytest.raises(UserError, match="does not tell the counts of CHRF"):
         registry.metric("chrf").statistics([Segment("", "a", "a")])
+
+
+def test_scores_of_single_outputs_are_sacrebleus():
+    texts = [("a b c", "a c b d"), ("", "x"), ("über", "über"), ("x y", ""), ("", "")]
+    outputs, references = [Output(output) for output, _ in texts], [other for _, other in texts]
+    found = segment_scores(["chrf", "ter"], outputs, references, [""] * len(texts))
+    for scores, (output, reference) in zip(found, texts, strict=True):
+        for name, scorer in (("chrf", CHRF()), ("ter", TER())):
+            assert scores[name] == pytest.approx(scorer.sentence_score(output, [reference]).score)
+    assert segment_scores(["chrf"], [], [], []) == []

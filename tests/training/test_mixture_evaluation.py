@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import json
 import logging
 import random
 import types
@@ -9,6 +10,8 @@ from typing import ClassVar
 
 import pytest
 import tensorflow as tf
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
 
 from support.registries import restored
 from support.rounding import assert_close
@@ -220,11 +223,18 @@ def test_a_member_that_is_not_there_is_refused(data, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def scored(run):
+def segments_file(tmp_path_factory):
+    return tmp_path_factory.mktemp("segments") / "new folder" / "scores.jsonl"
+
+
+@pytest.fixture(scope="module")
+def scored(run, segments_file):
     """Both checkpoints, scored on dev."""
     paths = [named_checkpoint(name, str(run[0])) for name in ("30", "60")]
     strategy = devices.make_strategy(0)
-    return checkpoint_evaluation.score_checkpoints(paths, strategy, "eval", "", SEARCH)
+    return checkpoint_evaluation.score_checkpoints(
+        paths, strategy, "eval", "", SEARCH, segments_file=str(segments_file)
+    )
 
 
 def test_checkpoints_are_scored_by_member(run, scored):
@@ -235,6 +245,18 @@ def test_checkpoints_are_scored_by_member(run, scored):
         for name, result in one.other_resampled.items():
             assert result.score == one.values[name]
             assert (result.p_value is None) == (one is scored[0])
+
+
+def test_every_output_has_a_line_with_its_own_scores(scored, segments_file):
+    found = [json.loads(line) for line in segments_file.read_text("utf-8").splitlines()]
+    assert [*dict.fromkeys(one["checkpoint"] for one in found)] == [s.checkpoint for s in scored]
+    half = len(found) // 2
+    for name in ("source", "reference"):
+        assert [one[name] for one in found[:half]] == [one[name] for one in found[half:]]
+    for one in found:
+        texts = one["output"], [one["reference"]]
+        assert one["chrf"] == pytest.approx(CHRF().sentence_score(*texts).score)
+        assert one["ter"] == pytest.approx(TER().sentence_score(*texts).score)
 
 
 def test_the_table_has_a_block_for_each_member(scored):
