@@ -13,8 +13,8 @@ requests per second; latencies are over all rounds. The weights are those of
 
 A last case has a quiet client, which sends one sentence after the other to t2t-serve, alone and
 beside a hostile one, which sends one after the other what costs most. The quiet client should wait
-for at most one slice of a large request. With `--hostile` this is the only case, for each number of
-clients.
+for at most one slice: as long as it takes to translate as much as is translated together. With
+`--hostile` this is the only case, for each number of clients.
 """
 
 import collections
@@ -43,7 +43,7 @@ import report
 from decoding_work import Work
 from machine import count
 
-from t2t_lite.serving.requests import SLICE_CHARACTERS, size_of
+from t2t_lite.serving.requests import MOST_TOGETHER
 
 SIZES = {"base": "transformer_base", "small": "transformer_tiny"}
 CLIENTS = (1, 8, 50)
@@ -335,8 +335,8 @@ def beside_hostile(
 def slice_seconds(port: int, lines: Sequence[str]) -> float:
     """Returns how long the answer to a request of one slice takes."""
     texts = [*itertools.islice(itertools.cycle(lines), 128)]  # of a request
-    sizes = itertools.accumulate(map(size_of, texts))
-    whole = [text for text, size in zip(texts, sizes, strict=True) if size <= SLICE_CHARACTERS]
+    sizes = itertools.accumulate(map(len, texts))
+    whole = [text for text, size in zip(texts, sizes, strict=True) if size <= MOST_TOGETHER]
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT)
     with contextlib.closing(connection):
         start = time.perf_counter()
@@ -358,7 +358,7 @@ def hostile_result(
     """Returns what to report of the quiet clients."""
     figures = [
         report.Figure("peak memory", peak, "MiB"),
-        report.Figure("a slice of a large request", slice_, "s"),
+        report.Figure("a slice: 16,384 characters", slice_, "s"),
     ]
     usual = 0.0
     for name, turns in (("alone", alone), ("beside a hostile client", beside)):

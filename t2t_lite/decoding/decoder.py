@@ -25,6 +25,7 @@ from t2t_lite.decoding.hypotheses import (
 )
 from t2t_lite.decoding.long_lines import Cutter, PieceJoiner, join_lines
 from t2t_lite.decoding.request import NOTHING
+from t2t_lite.decoding.term_beams import length_in_batch
 from t2t_lite.decoding.trained_model import TrainedModel
 from t2t_lite.errors import UsageError
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -278,7 +279,11 @@ class Decoder:
         """Runs `work` on all items in batches; items of length 0 get no output."""
         empty: list[int] = [i for i, length in enumerate(lengths) if not length]
         h: DecodeHParams = self.hparams
-        batches = dict(enumerate([empty, *batches_by_length(lengths, h.beam_size, h.batch_size)]))
+        costs: list[int] = [
+            length_in_batch(item, length, h.beam_size) if isinstance(item, Source) else length
+            for item, length in zip(items, lengths, strict=True)
+        ]
+        batches = dict(enumerate([empty, *batches_by_length(costs, h.beam_size, h.batch_size)]))
         left = [n for n, batch in batches.items() if batch and n not in joiner.known]
         if 0 in left:
             left.remove(0)

@@ -4,8 +4,9 @@ The decoder around it knows neither models nor devices: TensorFlow's engine and 
 what `Engine` and `Worker` say.
 """
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
@@ -103,12 +104,23 @@ def mapped(
 ) -> Iterator[tuple[int, _Result]]:
     """Calls `work` for all batches in threads; yields each batch's index and result when done.
 
-    After a failure, or if the caller stops iterating, no other batch begins.
+    No more batches begin than there are threads before the caller asks for the next result: while
+    it does something else, so does the device. After a failure no other batch begins.
     """
+    left = iter(enumerate(batches))
+    running: dict[Future[_Result], int] = {}
     with ThreadPoolExecutor(max(1, threads)) as pool:
+
+        def begin() -> None:
+            for index, batch in itertools.islice(left, max(1, threads) - len(running)):
+                running[pool.submit(work, batch)] = index
+
         try:
-            futures = {pool.submit(work, batch): i for i, batch in enumerate(batches)}
-            for future in as_completed(futures):
-                yield futures[future], future.result()
+            begin()
+            while running:
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    index, result = running.pop(future), future.result()
+                    begin()
+                    yield index, result
         finally:
             pool.shutdown(cancel_futures=True)

@@ -12,15 +12,13 @@ import numpy as np
 
 from t2t_lite.decoding.engine import Target
 from t2t_lite.decoding.hypotheses import Source
+from t2t_lite.decoding.term_beams import beam_with_terms
 from t2t_lite.search.decode_hparams import SOFT_TERMS, DecodeHParams
 from t2t_lite.search.term_search import TermSearch
 from t2t_lite.terms.spelling import Speller
 from t2t_lite.terms.term_automaton import TermTables, batched, kinds, term_tables
 from t2t_lite.terms.term_list import MOST_FORBIDDEN, Wanted, uses
 from t2t_lite.text.text_encoder import EOS_ID, TextEncoder
-
-# The smallest beam of a search with terms, and the largest that it grows to with their number.
-_LEAST_BEAM, _LARGEST_BEAM = 4, 64
 
 # From this search on, all forbidden words are minded, if they are few.
 _SEARCH_WITH_ALL = 3
@@ -99,7 +97,7 @@ class TermGuide:
         """Searches for the sources that have tables, with beams that suit their terms."""
         by_beam = collections.defaultdict(list)
         for i, own in tables.items():
-            by_beam[self._beam_size(own)].append(i)
+            by_beam[beam_with_terms(own.total, self._hparams.beam_size)].append(i)
         found = {}
         for beam_size, places in by_beam.items():
             # No more hypotheses at a time than in the search without terms.
@@ -116,11 +114,6 @@ class TermGuide:
                     targets.sort(key=lambda target: self._missing(sources[i], [target]))
                     found[i] = targets[: self._hparams.beam_size]
         return found
-
-    def _beam_size(self, tables: TermTables) -> int:
-        """Returns a beam with a place for each bank: a power of two, of which there are few."""
-        least = max(2 * self._hparams.beam_size, tables.total + 1, _LEAST_BEAM)
-        return min(1 << (least - 1).bit_length(), max(_LARGEST_BEAM, 2 * self._hparams.beam_size))
 
     def _tables(self, source: Source, forbidden: set[str]) -> TermTables:
         return term_tables(self._wanted(source), sorted(forbidden), self._speller)

@@ -4,7 +4,7 @@ import itertools
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 
 from starlette.exceptions import HTTPException
 
@@ -21,12 +21,7 @@ from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.prometheus import ServerMetrics
 from t2t_lite.serving.request_limits import RequestLimits
-from t2t_lite.serving.requests import (
-    SLICE_CHARACTERS,
-    OptionRefusal,
-    TranslationRequest,
-    size_of,
-)
+from t2t_lite.serving.requests import OptionRefusal, TranslationRequest
 from t2t_lite.serving.worker import Answers
 from t2t_lite.text.text_encoder import EOS_ID
 
@@ -73,7 +68,7 @@ class RequestTranslator:
     def __call__(self, requests: Sequence[TranslationRequest]) -> Answers:
         """Translates all texts, together where they need the same search.
 
-        Pauses between slices of texts; meanwhile it may be called for other requests.
+        Pauses between batches of texts; meanwhile it may be called for other requests.
 
         Args:
             requests: the requests.
@@ -112,13 +107,17 @@ class RequestTranslator:
         end: float,
     ) -> Generator[None, None, dict[int, list[list[Hypothesis]] | HTTPException]]:
         """Decodes the texts of some requests together; requests that fail get an error."""
+        sources = [*itertools.chain(*group.values())]
+        hypotheses: dict[int, list[Hypothesis]] = {}
         try:
-            slices = _slices(itertools.chain(*group.values()))
-            decoded = [self._decode(decoder, next(slices, []), end)]
-            for sources in slices:
-                yield
-                decoded.append(self._decode(decoder, sources, end))
-            found = itertools.chain(*decoded)
+            for batch in decoder.decode_batches(sources, "text"):
+                if time.monotonic() > end:
+                    raise TimeoutError
+                if batch.sources:
+                    self._count(sources, batch.sources)
+                hypotheses |= batch.sources
+                if len(hypotheses) < len(sources):
+                    yield
         except UserError as error:
             if len(group) == 1:
                 return dict.fromkeys(group, _failure(error))
@@ -126,7 +125,17 @@ class RequestTranslator:
             for number, own in group.items():
                 alone |= yield from self._decode_group(decoder, {number: own}, end)
             return alone
+        found = (hypotheses.get(i, []) for i in range(len(sources)))
         return {number: list(itertools.islice(found, len(s))) for number, s in group.items()}
+
+    def _count(
+        self, sources: Sequence[Source], completed: Mapping[int, Sequence[Hypothesis]]
+    ) -> None:
+        self._metrics.batch_texts.observe(len(completed))
+        self._metrics.source_tokens.inc(self._subwords([sources[i] for i in completed]))
+        self._metrics.target_tokens.inc(
+            sum(len(h.ids) for beams in completed.values() for h in beams[:1])
+        )
 
     def _sources(self, request: TranslationRequest) -> list[Source]:
         """Encodes the texts of a request, after checking it against the limits."""
@@ -164,33 +173,6 @@ class RequestTranslator:
         if key not in self._decoders:
             self._decoders[key] = plain.variant(*key)
         return self._decoders[key]
-
-    def _decode(
-        self, decoder: Decoder, sources: Sequence[Source], end: float
-    ) -> list[list[Hypothesis]]:
-        def check_time(_: int) -> None:
-            if time.monotonic() > end:
-                raise TimeoutError
-
-        found = decoder.decode(sources, "text", check_time)
-        self._metrics.batch_texts.observe(len(sources))
-        self._metrics.source_tokens.inc(self._subwords(sources))
-        self._metrics.target_tokens.inc(sum(len(h.ids) for beams in found for h in beams[:1]))
-        return found
-
-
-def _slices(sources: Iterable[Source]) -> Iterator[list[Source]]:
-    """Yields sources in slices of at most `SLICE_CHARACTERS`, or of a longer one alone."""
-    part: list[Source] = []
-    size = 0
-    for source in sources:
-        size += size_of(source.shown)
-        if part and size > SLICE_CHARACTERS:
-            yield part
-            part, size = [], size_of(source.shown)
-        part.append(source)
-    if part:
-        yield part
 
 
 def _failure(error: UserError) -> HTTPException:

@@ -12,10 +12,12 @@ from t2t_lite.errors import UsageError, did_you_mean, quoted, surrogate_in
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.terms.term_list import TooLongError
 
-# What is translated at a time has up to this many characters; a shorter text counts as the second
-# number, because the search's steps cost the same however short it is.
-SLICE_CHARACTERS = 16384
+# Waiting requests of so many characters are translated together. A shorter text counts as the
+# second number, because the search's steps cost the same however short it is. With terms the search
+# may keep several times as many hypotheses.
+MOST_TOGETHER = 16384
 _LEAST_CHARACTERS = 64
+_TIMES_WITH_TERMS = 8
 
 _FIELDS = ("text", "texts", "n_best", "attention", *FIELDS)
 
@@ -48,10 +50,16 @@ class TranslationRequest(NamedTuple):
         """Returns the answer in JSON, given that to each text."""
         return json.dumps(self.form(self, lines), ensure_ascii=False).encode()
 
+    @property
+    def size(self) -> int:
+        """How many of the characters that are translated together it takes."""
+        size = sum(max(len(text), _LEAST_CHARACTERS) for text in self.texts)
+        return size * (_TIMES_WITH_TERMS if self.options.terms else 1)
 
-def size_of(text: str) -> int:
-    """Returns how many of the `SLICE_CHARACTERS` a text takes."""
-    return max(len(text), _LEAST_CHARACTERS)
+    @property
+    def is_large(self) -> bool:
+        """Whether it is translated alone, batch by batch."""
+        return self.size > MOST_TOGETHER
 
 
 class OptionRefusal(HTTPException):

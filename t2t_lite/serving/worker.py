@@ -1,8 +1,6 @@
 """The thread that owns the model, and its queue; waiting requests are answered together."""
 
 import contextlib
-import dataclasses
-import functools
 import logging
 import queue
 import threading
@@ -12,12 +10,12 @@ from concurrent.futures import Future
 
 from starlette.exceptions import HTTPException
 
-from t2t_lite.serving.requests import SLICE_CHARACTERS, TranslationRequest, size_of
+from t2t_lite.serving.requests import MOST_TOGETHER, TranslationRequest
 
 log = logging.getLogger(__name__)
 
 # Answers requests together, in order; a request that cannot be answered gets an error. Raises
-# TimeoutError if the requests have timed out. Pauses between the slices of a large one.
+# TimeoutError if the requests have timed out. Pauses between the batches of the decoder.
 Answers = Generator[None, None, Sequence[bytes | HTTPException]]
 Answerer = Callable[[Sequence[TranslationRequest]], Answers]
 
@@ -25,26 +23,19 @@ Answerer = Callable[[Sequence[TranslationRequest]], Answers]
 _MOST_IN_TURNS = 4
 
 
-@dataclasses.dataclass(eq=False)
 class _Job:
-    request: TranslationRequest
-    answer: "Future[bytes]"
-
-    @functools.cached_property
-    def size(self) -> int:
-        return sum(map(size_of, self.request.texts))
-
-    @property
-    def is_large(self) -> bool:
-        return self.size > SLICE_CHARACTERS
+    def __init__(self, request: TranslationRequest) -> None:
+        self.request = request
+        self.answer: Future[bytes] = Future()
+        self.size, self.is_large = request.size, request.is_large
 
 
 class Worker:
     """Answers requests in one thread.
 
     A batch takes the request that has waited longest, and the shortest of the others as long as
-    they fit: no request waits for others to come. A larger request is answered alone, in slices.
-    After each slice comes a batch of those that wait, and then a slice of the next large request.
+    they fit: no request waits for others to come. A larger request is answered alone, and pauses
+    after each batch of the decoder. Then come those that wait, and the next large request goes on.
 
     Args:
         load: returns the answerer; called in the thread.
@@ -88,7 +79,7 @@ class Worker:
         """
         if refusal := self.refusal():
             raise refusal
-        job = _Job(request, Future())
+        job = _Job(request)
         self._queue.put(job)
         return job.answer
 
@@ -132,7 +123,7 @@ class Worker:
                 self._in_turns.append(_answered(answerer, [job]))
 
     def _continue_large(self) -> None:
-        """Answers a slice of the large request whose turn it is."""
+        """Answers the next batch of the large request whose turn it is."""
         if self._in_turns:
             answering = self._in_turns.popleft()
             with contextlib.suppress(StopIteration):
@@ -145,7 +136,7 @@ class Worker:
         size, batch = 0, []
         for job in [*waiting[:1], *sorted(waiting[1:], key=lambda job: job.size)]:
             size += job.size
-            if size > SLICE_CHARACTERS:
+            if size > MOST_TOGETHER:
                 break
             batch.append(job)
             self._held.remove(job)

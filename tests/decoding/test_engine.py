@@ -46,5 +46,14 @@ def test_nothing_is_begun_once_nobody_asks():
     assert len(begun) < 1000
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+def test_no_more_begin_than_there_are_threads_until_the_next_result_is_asked_for(threads):
+    begun = []
+    results = mapped(begun.append, range(100), threads)
+    for asked in range(1, 50):
+        next(results)
+        assert len(begun) <= threads + asked
+
+
 def test_no_batches_are_no_work():
     assert list(mapped(pytest.fail, [], threads=0)) == []

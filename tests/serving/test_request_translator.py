@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,7 +18,7 @@ from support.terms import log_prob_terms
 from t2t_lite.data.problem import Output
 from t2t_lite.decoding.config import ENGINES
 from t2t_lite.decoding.decoder import Decoder
-from t2t_lite.decoding.hypotheses import Hypothesis
+from t2t_lite.decoding.hypotheses import BatchResult, Hypothesis
 from t2t_lite.decoding.tensorflow_engine import TensorFlowEngine
 from t2t_lite.decoding.translator import Translator
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -54,6 +53,17 @@ def test_so_many_subwords_a_request_and_no_more(decoder):
             answer = {"error": "9 subwords: at most 8 are allowed"}
             assert client.translate(**fields) == (413, answer)
         assert client.translate(texts=["xyz", "", "abc"])[0] == 200
+
+
+def decodes(decoder, monkeypatch, decode, size=100) -> None:
+    """Has a decoder call `decode` for each source, in batches of so many."""
+
+    def batches(sources, name):
+        for n, first in enumerate(range(0, len(sources), size), 1):
+            found = map(decode, sources[first : first + size])
+            yield BatchResult(n, dict(enumerate(found, first)), {})
+
+    monkeypatch.setattr(decoder, "decode_batches", batches)
 
 
 def best(lines: list[dict]) -> list[str]:
@@ -119,7 +129,7 @@ def test_n_best_are_those_of_the_decoder_that_returns_beams(server, decoder):
 def test_a_text_of_different_pieces_counts_once(decoder, monkeypatch):
     monkeypatch.setattr(decoder, "variant", lambda *_: decoder)
     found = [Hypothesis(Output(text), [], -n) for n, text in enumerate("aba")]
-    monkeypatch.setattr(decoder, "decode", lambda sources, *_: [found for _ in sources])
+    decodes(decoder, monkeypatch, lambda source: found)
     translator = RequestTranslator(decoder, ServerMetrics(), ServerConfig())
     (answer,) = answers_of(translator, [TranslationRequest(["x"], 3, False, True)])
     assert json.loads(answer)["hypotheses"] == [
@@ -143,29 +153,25 @@ def test_each_kind_of_request_has_its_own_search(decoder, monkeypatch):
     assert made == [(True, False), (True, True), (False, True)]
 
 
-def test_a_large_request_is_decoded_in_slices(decoder, monkeypatch):
-    """It pauses between them, and numbers go on."""
-    sizes, events = [], []
+def test_a_request_pauses_after_each_batch_but_the_last(decoder, monkeypatch):
+    events = []
 
-    def decode(sources, *_):
-        sizes.append(sum(len(source.text) for source in sources))
-        events.append([source.number for source in sources])
-        return [[Hypothesis(Output(source.text[:1]), [5], -1.0)] for source in sources]
+    def decode(source):
+        events.append(source.number)
+        return [Hypothesis(Output(source.text[:1]), [5], -1.0)]
 
-    monkeypatch.setattr(decoder, "decode", decode)
-    translate = RequestTranslator(decoder, ServerMetrics(), ServerConfig(max_subwords=10**6))
-    texts = [letter * 7000 for letter in "abcde"]
-    request = TranslationRequest(texts, 1, False, False)
+    decodes(decoder, monkeypatch, decode, size=2)
+    translate = RequestTranslator(decoder, ServerMetrics(), ServerConfig())
+    request = TranslationRequest([*"abcde"], 1, False, False)
     [answer] = answers_of(translate, [request], lambda: events.append("others"))
     assert best(json.loads(answer)["translations"]) == [*"abcde"]
-    assert max(sizes) <= 16_384
-    assert events == [[1, 2], "others", [3, 4], "others", [5]]
+    assert events == [1, 2, "others", 3, 4, "others", 5]
 
 
 def test_subwords_are_counted_of_the_best_outputs_alone(decoder, monkeypatch):
     best, second = Hypothesis(Output("x"), [5, 6], -1.0), Hypothesis(Output("y"), [5] * 9, -2.0)
-    searching = SimpleNamespace(decode=lambda *_: [[best, second], []], hparams=decoder.hparams)
-    monkeypatch.setattr(decoder, "variant", lambda *_: searching)
+    monkeypatch.setattr(decoder, "variant", lambda *_: decoder)
+    decodes(decoder, monkeypatch, lambda source: [best, second] if source.text else [])
     metrics = ServerMetrics()
     translate = RequestTranslator(decoder, metrics, ServerConfig())
     [answer] = answers_of(translate, [TranslationRequest(["a cat", ""], 2, False, False)])

@@ -8,6 +8,7 @@ import pytest
 from starlette.exceptions import HTTPException
 
 from support.servers import without_pause
+from t2t_lite.decoding.request import TextOptions
 from t2t_lite.serving.requests import TranslationRequest
 from t2t_lite.serving.worker import Answers, Worker
 
@@ -97,6 +98,14 @@ def test_after_each_slice_of_large_requests_short_ones_have_their_turn():
     assert [future.result(30) for future in answers] == [b"a", b"b", b"m", b"a", b"a"]
     in_turns = ["a0xxx", "mmmmm", "a1xxx", "a cat and a dog", "b0xxx", "a2xxx", "b1xxx", "b2xxx"]
     assert answerer.done == in_turns
+
+
+def test_terms_make_a_request_large():
+    """The search with terms may keep several times as many hypotheses."""
+    texts, terms = ["a cat".ljust(120)] * 20, TextOptions(terms={"cat": "Kater"})
+    assert not TranslationRequest(texts, 1, False, False).is_large
+    assert TranslationRequest(texts, 1, False, False, terms).is_large
+    assert not TranslationRequest(texts[:1], 1, False, True, terms).is_large
 
 
 def test_a_few_large_requests_take_turns_the_oldest_first():
