@@ -327,7 +327,9 @@ _REGISTRY = {"t2t_usr_dir", "registry_help"}
 _COMMANDS = {
     TrainerConfig: (
         "t2t_trainer",
-        {"generate_data", "tmp_dir", "find_batch_size", "dry_run", "help_hparams"} | _REGISTRY,
+        {"generate_data", "tmp_dir", "find_batch_size", "dry_run", "help_hparams"}
+        | settings_of(TuningConfig).keys()
+        | _REGISTRY,
     ),
     DecoderConfig: ("t2t_decoder", _REGISTRY),
     ServerConfig: ("t2t_serve", _REGISTRY),
