@@ -10,13 +10,11 @@ whose gradients need sums over the whole batch (training/auxiliary_slopes.py).
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import keras
 import tensorflow as tf
 
 from t2t_lite.errors import UsageError
-from t2t_lite.layers.auxiliary_losses import Statistics
 from t2t_lite.models.auxiliary_losses import auxiliary_losses
 from t2t_lite.models.flops import ForwardFlops
 from t2t_lite.models.seq2seq import Seq2Seq
@@ -25,21 +23,11 @@ from t2t_lite.training.auxiliary_slopes import AuxiliarySlopes
 from t2t_lite.training.bucket_padding import BucketShapes
 from t2t_lite.training.devices import sum_replicas
 from t2t_lite.training.features import Features, features_spec
-from t2t_lite.training.forward import Forward, first_part, without_autograph
+from t2t_lite.training.forward import Forward
+from t2t_lite.training.gradients import ReplicaGradients, Sums
 from t2t_lite.training.objectives import objective_of
 from t2t_lite.training.optimizers import loss_scale_of
 from t2t_lite.training.totals import Totals, Window
-
-
-class _Sums(NamedTuple):
-    """Sums over micro-batches."""
-
-    gradients: list[tf.Tensor]  # of the weighted losses
-    weight: tf.Tensor  # divisor of the gradients
-    tokens: tf.Tensor  # number of target tokens
-    loss: tf.Tensor  # of all target tokens, including the penalties
-    penalties: list[tf.Tensor]  # of the objective
-    statistics: list[Statistics]  # of auxiliary losses
 
 
 class TrainStep:
@@ -69,19 +57,19 @@ class TrainStep:
         self.model = model
         self.optimizer = optimizer
         self.parts = parts
-        self.accumulate = parts // strategy.num_replicas_in_sync
         self.hparams = model.hparams
-        self.parts_weigh_equally = self.hparams.parts_weigh_equally
         self.variables = model.trainable_variables
         self.objective = objective_of(self.hparams)
         self.forward = Forward(model, self.objective, parts, seed)
-        self.auxiliary = AuxiliarySlopes(strategy, model, self.forward, self.accumulate)
+        accumulate = parts // strategy.num_replicas_in_sync
+        self.auxiliary = AuxiliarySlopes(strategy, model, self.forward, accumulate)
+        own = ReplicaGradients(model, self.objective, self.forward, self.auxiliary, accumulate)
+        self._replica: Callable[..., Sums] = xla.compiled(model, own.sums)
         with strategy.scope():
             self.loss_scale = loss_scale_of(self.hparams)
         self.flops = model.forward_flops() or ForwardFlops()
         self.window = Window([*self.auxiliary.names, *self.objective.penalties])
         self.shapes = BucketShapes(self.hparams)
-        self._replica: Callable[..., _Sums] = xla.compiled(model, self._replica_sums)
         # One trace serves all sizes; only XLA needs to know them.
         spec = features_spec(parts, is_guided=self.hparams.is_guided)
         signature = (spec, tf.TensorSpec([], tf.int64), tf.TensorSpec([], tf.bool))
@@ -138,7 +126,7 @@ class TrainStep:
                 self.loss_scale.update(finite)
         return finite
 
-    def _count(self, features: Features, sums: _Sums, norm: tf.Tensor, finite: tf.Tensor) -> None:
+    def _count(self, features: Features, sums: Sums, norm: tf.Tensor, finite: tf.Tensor) -> None:
         """Adds the totals of a step to `window`."""
         flops = self.objective.passes * self.flops.training(features)
         loss = sums.loss
@@ -148,76 +136,3 @@ class TrainStep:
         penalties = [penalty / tf.maximum(sums.tokens, 1.0) for penalty in sums.penalties]
         totals = Totals.of_step(features, loss, sums.tokens, norm, finite, flops)
         self.window.add(totals, [*auxiliary, *penalties], finite)
-
-    def _replica_sums(
-        self,
-        features: Features,
-        step: tf.Tensor,
-        scale: tf.Tensor,
-        slopes: list[Statistics] | None,
-    ) -> _Sums:
-        """Adds up one replica's micro-batches."""
-        first = first_part(self.accumulate)
-        if self.accumulate == 1:
-            return self._micro_batch(features, step, first, scale, slopes)
-        # Starting from zeros, the model and its gradients are traced only once, in the loop.
-        zero = tf.constant(0.0)
-        gradients = [tf.zeros(v.shape) for v in self.variables]
-        penalties = [zero for _ in self.objective.penalties]
-        sums = _Sums(gradients, zero, zero, zero, penalties, self.auxiliary.no_sums())
-        for part in tf.range(first, first + self.accumulate):
-            more = self._micro_batch(features, step, part, scale, slopes)
-            sums = tf.nest.map_structure(tf.add, sums, more)
-        return sums
-
-    @without_autograph
-    def _micro_batch(
-        self,
-        features: Features,
-        step: tf.Tensor,
-        part: tf.Tensor,
-        scale: tf.Tensor,
-        slopes: list[Statistics] | None,
-    ) -> _Sums:
-        """Computes part `part` of the batch, with gradients multiplied by `scale`.
-
-        Args:
-            features: of the whole batch.
-            step: number of steps before this one.
-            part: number of the part.
-            scale: of float16.
-            slopes: derivatives of the auxiliary losses by the sums over the whole batch; None:
-                computed here, where each replica has only this part.
-        """
-        targets = features["targets"][part]  # [B, T]
-        tokens = tf.cast(tf.math.count_nonzero(targets), tf.float32)
-        # The sums of gradients will be divided by the weight of the whole batch.
-        by_sums = scale * self._weight(features["targets"])
-        if self.parts_weigh_equally:
-            scale /= tf.maximum(tokens, 1.0)
-        with tf.GradientTape() as tape:
-            hidden, statistics = self.forward(features, step, part)
-            loss, penalties = self.objective.summed_loss(self.model, hidden, targets, scale)
-        self.forward.calls.require_own(tape.watched_variables())
-        if slopes is None:
-            slopes = self.auxiliary.of_part(statistics)
-        gradients = tape.gradient(
-            [loss, *tf.nest.flatten(statistics)],
-            self.variables,
-            output_gradients=[1.0, *(by_sums * slope for slope in tf.nest.flatten(slopes))],
-        )
-        self.forward.calls.require_gradients(self.variables, gradients)
-        return _Sums(
-            [tf.convert_to_tensor(gradient) for gradient in gradients],
-            self._weight(targets[None]),
-            tokens,
-            loss / scale,
-            [penalty / scale for penalty in penalties],
-            statistics,
-        )
-
-    def _weight(self, targets: tf.Tensor) -> tf.Tensor:
-        """Returns the divisor of summed gradients of `targets` [W, B, T]."""
-        tokens = tf.cast(tf.math.count_nonzero(targets, axis=(1, 2)), tf.float32)  # [W]
-        # A part of nothing but padding has weight 0.
-        return tf.reduce_sum(tf.minimum(tokens, 1.0) if self.parts_weigh_equally else tokens)
