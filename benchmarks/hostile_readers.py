@@ -35,6 +35,7 @@ from t2t_lite.interop.imports.t2t_checkpoint import import_run
 from t2t_lite.metrics import parseval
 from t2t_lite.metrics.evalb_parameters import EvalbParameters
 from t2t_lite.runs import run_folder
+from t2t_lite.runs.run_settings import RunSettings
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.serving import bodies, requests
 from t2t_lite.serving.config import ServerConfig
@@ -264,7 +265,7 @@ def write_run(folder: pathlib.Path) -> None:
     flags = {"problem": PROBLEM, "model": "transformer", "hparams_set": "transformer_test"}
     flags |= {"output_dir": str(folder), "data_dir": "data", "random_seed": 1, "parts": 2}
     hparams = registry.hparams("transformer_test").copy(num_hidden_layers=1)
-    run_folder.create_run(flags, hparams, str(folder))
+    run_folder.create_run(RunSettings.of(flags), hparams, str(folder))
     metrics = [{"kind": "train", "step": n, "loss": 9.5 / n, "flops": 1e9} for n in range(1, 9)]
     metrics.append({"kind": "eval", "step": 8, "bleu": 1.5, "bleu_signature": "nrefs:1"})
     source = fingerprint.SourceFile(size=3, sha256="00")

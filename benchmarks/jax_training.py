@@ -40,7 +40,7 @@ def pack(run: str, file: pathlib.Path) -> None:
 
     folder = RunFolder.open(run)
     sizes = [encoder.vocab_size for encoder in folder.encoders.values()]
-    paths = folder.problem.existing_filepaths(folder.flags["data_dir"], DatasetSplit.TRAIN)
+    paths = folder.problem.existing_filepaths(folder.data_dir, DatasetSplit.TRAIN)
     rows: dict[str, list[np.ndarray]] = {side: [] for side in SIDES}
     read = dict(zip(SIDES, SIDES, strict=True))
     if folder.problem.was_reversed:
@@ -50,7 +50,7 @@ def pack(run: str, file: pathlib.Path) -> None:
             rows[side].append(np.asarray(example.get(read[side], []), np.uint16))
     arrays = {side: np.concatenate(rows[side]) for side in SIDES}
     ends = {f"{side}_ends": np.cumsum([len(row) for row in rows[side]]) for side in SIDES}
-    settings = json.dumps([folder.flags, folder.hparams.to_dict(), sizes])
+    settings = json.dumps([folder.settings.flags(), folder.hparams.to_dict(), sizes])
     np.savez_compressed(file, settings=settings, **arrays, **ends)
 
 

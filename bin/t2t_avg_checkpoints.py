@@ -85,7 +85,7 @@ def main(args: types.SimpleNamespace) -> None:
         if twice := next((path for path in paths if paths.count(path) > 1), ""):
             raise UsageError(f"--checkpoints={args.checkpoints}: {twice} is named twice")
     elif args.num_best_checkpoints:
-        criterion = selection.Criterion.named(run.flags.get("best_metric", ""), run.problem)
+        criterion = selection.Criterion.named(run.settings.best_metric, run.problem)
         paths = selection.best_checkpoints(run.folder, criterion, args.num_best_checkpoints)
     else:
         paths = averaging.newest_checkpoints(

@@ -15,7 +15,8 @@ from t2t_lite.metrics.parts import parts_of
 from t2t_lite.runs.selection import Criterion
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.settings import required_settings
-from t2t_lite.training.config import FOLLOWING, TrainerConfig
+from t2t_lite.training import callbacks
+from t2t_lite.training.config import TrainerConfig
 from t2t_lite.training.tuning.config import TuningConfig
 
 COMMAND = Command(
@@ -83,7 +84,7 @@ def main(args: types.SimpleNamespace) -> None:
         names = t2t_datagen.select_problems(config.problem)
         t2t_datagen.generate(names, config.data_dir, args.tmp_dir, DatagenOptions())
     with quiet_import():
-        from t2t_lite.training import following, trainer
+        from t2t_lite.training import trainer
         from t2t_lite.training.preflight import batch_size, dry_run
     if tuning.hparams_range:
         with quiet_import():
@@ -94,8 +95,6 @@ def main(args: types.SimpleNamespace) -> None:
         config = batch_size.with_found_batch_size(config, args.t2t_usr_dir)
     if args.dry_run:
         dry_run.dry_run(config, args.t2t_usr_dir)
-    elif config.schedule in FOLLOWING:
-        following.run(config)
     else:
         trainer.run(config)
 
@@ -111,6 +110,8 @@ def configure(args: types.SimpleNamespace) -> TrainerConfig:
     for name in (args.best_metric, args.eval_early_stopping_metric):
         Criterion.named(name, problem)
     DecodeHParams().override(args.decode_hparams)
+    for name in callbacks.split(args.callbacks):
+        registry.callback(name)
     return from_flags(TrainerConfig, args)
 
 

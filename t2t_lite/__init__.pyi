@@ -15,6 +15,7 @@ from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.models.transformer import Transformer, TransformerDecoder, TransformerEncoder
 from t2t_lite.models.universal_transformer import UniversalTransformer
 from t2t_lite.registry import (
+    register_callback,
     register_hparams,
     register_metric,
     register_model,
@@ -32,6 +33,7 @@ from t2t_lite.systems.evolved_transformer import EvolvedTransformer
 from t2t_lite.systems.gnmt import GNMT
 from t2t_lite.systems.moe_lstm import MoELSTM
 from t2t_lite.systems.neural_gpu import ExtendedNeuralGPU, NeuralGPU
+from t2t_lite.training.callbacks import Callback
 from t2t_lite.usr_dirs import import_usr_dir
 from t2t_lite.version import __version__
 
@@ -39,6 +41,7 @@ __all__ = [
     "GNMT",
     "BeamSearch",
     "ByteNet",
+    "Callback",
     "Constraint",
     "ConvS2S",
     "DeepAtt",
@@ -69,6 +72,7 @@ __all__ = [
     "import_usr_dir",
     "load_model",
     "open_run",
+    "register_callback",
     "register_hparams",
     "register_metric",
     "register_model",

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from t2t_lite.decoding.translator import Translator
     from t2t_lite.models.seq2seq import Seq2Seq
     from t2t_lite.search.parts import SearchPart
+    from t2t_lite.training.callbacks import Callback
 
 _SPLITS = SPLITS | {"eval": DatasetSplit.EVAL}
 
@@ -177,6 +178,7 @@ def train(
     output_dir: str | pathlib.Path,
     hparams: str | Mapping[str, Any] = "",
     decode_hparams: str | Mapping[str, Any] = "",
+    callbacks: "str | Sequence[Callback]" = "",
     **settings: Any,
 ) -> Run:
     """Trains a model, or resumes from the newest checkpoint in `output_dir`.
@@ -191,6 +193,8 @@ def train(
         output_dir: run folder; created if missing.
         hparams: changes to the set, as a mapping or as `"name=value,..."`.
         decode_hparams: changes to the search settings of evaluations, in the same forms.
+        callbacks: told the metrics of progress lines and evaluations: objects of classes derived
+            from `Callback`, or the registered names of such classes, separated by commas.
         **settings: the other fields of `TrainerConfig`, such as `train_steps=1500`.
 
     Returns:
@@ -198,7 +202,7 @@ def train(
 
     Raises:
         UsageError: a name or setting is unknown, or a value is invalid.
-        UserError: the data or the run folder is unusable.
+        UserError: the data or the run folder is unusable, or a callback failed.
     """
     from t2t_lite.training import trainer
 
@@ -215,10 +219,11 @@ def train(
         hparams_set=hparams_set,
         hparams=hparams,
         decode_hparams=decode_hparams,
+        callbacks=callbacks if isinstance(callbacks, str) else "",
         **_known(TrainerConfig, settings),
     )
     with shown_progress():
-        trainer.run(config)
+        trainer.run(config, () if isinstance(callbacks, str) else callbacks)
     return open_run(output_dir)
 
 

@@ -4,6 +4,7 @@ A command prints the message of a `UserError` on one line and exits with its `ex
 any other exception is a defect of this package and shows its traceback.
 """
 
+import contextlib
 import difflib
 import errno
 import itertools
@@ -65,6 +66,14 @@ def describe_os_error(error: OSError) -> str:
 def first_line(error: Exception) -> str:
     """Returns the first line of a message, without the names of TensorFlow's operations."""
     return re.sub(r"^\{\{.*?\}\} | \[Op:\w+\]$", "", str(error).strip().partition("\n")[0])
+
+
+def described(error: BaseException) -> str:
+    """Returns the type and the text of an error of a user's code on one line."""
+    text = type(error).__name__
+    with contextlib.suppress(Exception):  # its text may be the user's code, too
+        text = " ".join(f"{text}: {error}".split()).rstrip(" :")
+    return text
 
 
 def quoted(value: object) -> str:

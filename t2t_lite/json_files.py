@@ -8,7 +8,13 @@ from typing import Any, NoReturn
 
 from t2t_lite.errors import UserError, quoted, surrogate_in
 
-_KINDS = {str: "text", int: "a whole number", float: "a number", dict: "an object"}
+_KINDS = {
+    str: "text",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    dict: "an object",
+}
 _LARGEST = 2**63  # no count, seed or size is larger
 
 
@@ -31,7 +37,7 @@ class Fields(dict[str, Any]):
         """Checks the types of those fields that are present.
 
         Args:
-            kinds: str, int, float (any number) or dict for each name.
+            kinds: str, bool, int, float (any number) or dict for each name.
 
         Raises:
             UserError: a field has another type, or a value that no file name or count can have.

@@ -17,6 +17,9 @@ Registering is a decorator, bare or with a name:
     @registry.register_search
     class NoDigits(Constraint): ...   # no_digits
 
+    @registry.register_callback
+    class Notes(Callback): ...   # notes
+
 As in T2T, every problem is also available under its name with `_rev` (sources and targets
 exchanged) and `_copy` (targets are the sources). The package's own registrations are imported at
 the first lookup; a model may be registered as "module:Class", so that listing names does not
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from t2t_lite.models.seq2seq import Seq2Seq
     from t2t_lite.search.parts import SearchPart
     from t2t_lite.settings import HParams
+    from t2t_lite.training.callbacks import Callback
 
 Value = TypeVar("Value")
 Registered = TypeVar("Registered", bound=Callable[..., Any])
@@ -197,6 +201,7 @@ def _check_field(name: str) -> None:
 
 _metrics = _MetricRegistry("metric", "t2t_lite.metrics")
 _searches: Registry["type[SearchPart]"] = Registry("search part", "t2t_lite.search")
+_callbacks: Registry["type[Callback]"] = Registry("callback")
 
 
 def import_own() -> None:
@@ -301,6 +306,15 @@ def register_search(name: str | None = None) -> Callable[[Registered], Registere
 def register_search(name: Any = None) -> Any:
     """Registers a `Constraint`, `Penalty` or `Sampler` class for the decode hparam `search`."""
     return _searches.decorator(name)
+
+
+@overload
+def register_callback(name: Registered) -> Registered: ...
+@overload
+def register_callback(name: str | None = None) -> Callable[[Registered], Registered]: ...
+def register_callback(name: Any = None) -> Any:
+    """Registers a `Callback` class, whose constructor takes no arguments, for `--callbacks`."""
+    return _callbacks.decorator(name)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -488,6 +502,21 @@ def search_part(name: str) -> "type[SearchPart]":
     return kind
 
 
+def callback(name: str) -> "type[Callback]":
+    """Returns the class of a callback with this name.
+
+    Raises:
+        UsageError: the name is not registered (the message suggests the closest one), or not that
+            of a callback.
+    """
+    kind = _callbacks[name]
+    if not hasattr(kind, "evaluation"):
+        raise UsageError(
+            f"callback {name!r}: {quoted(kind)} is not a class derived from t2t_lite.Callback"
+        )
+    return kind
+
+
 def list_problems() -> list[str]:
     """Returns the names of all problems, without `_rev` and `_copy`."""
     return _problems.names()
@@ -522,6 +551,7 @@ def registry_help() -> str:
         "RangedHParams": list_ranged_hparams(),
         "Metrics": list_metrics(),
         "Search parts": _searches.names(),
+        "Callbacks": _callbacks.names(),
     }
     lines = ["Registry contents:"]
     for title, names in sections.items():

@@ -1,6 +1,5 @@
-"""User directories: folders of problems, models, hparams sets, metrics and search parts."""
+"""User directories: folders of problems, models, hparams sets, metrics, callbacks and the like."""
 
-import contextlib
 import importlib.util
 import os
 import pathlib
@@ -8,7 +7,7 @@ import sys
 import traceback
 
 from t2t_lite import registry, t2t_flags, user_imports
-from t2t_lite.errors import UserError
+from t2t_lite.errors import UserError, described
 
 
 def import_usr_dir(usr_dir: str) -> None:
@@ -30,8 +29,8 @@ def import_usr_dir(usr_dir: str) -> None:
         line = f"from . import {', '.join(modules or ['MODULE'])}"
         raise UserError(
             f"--t2t_usr_dir={usr_dir}: {init} is missing; write it, with the line {line!r}, since "
-            "it must import the modules that register your problems, models, hparams, metrics or "
-            "search parts"
+            "it must import the modules that register your problems, models, hparams, metrics, "
+            "search parts or callbacks"
         )
     name = folder.name
     loaded = sys.modules.get(name)
@@ -59,7 +58,7 @@ def import_usr_dir(usr_dir: str) -> None:
     except (Exception, SystemExit) as error:  # a script may end itself
         del sys.modules[name]
         raise UserError(
-            f"--t2t_usr_dir={usr_dir}: importing {init} failed: {_described(error, parent)}"
+            f"--t2t_usr_dir={usr_dir}: importing {init} failed: {_with_place(error, parent)}"
         ) from error
     finally:
         sys.path.remove(parent)
@@ -68,11 +67,9 @@ def import_usr_dir(usr_dir: str) -> None:
     sys.path.append(parent)
 
 
-def _described(error: BaseException, folder: str) -> str:
+def _with_place(error: BaseException, folder: str) -> str:
     """Returns an error of the user's code on one line, with its place."""
-    text = type(error).__name__
-    with contextlib.suppress(Exception):  # its text may be the user's code, too
-        text = " ".join(f"{text}: {error}".split()).rstrip(" :")
+    text = described(error)
     if isinstance(error, SyntaxError) and error.filename:
         return f"{text} in {error.filename}; t2t_lite runs Python 3"
     frames = traceback.extract_tb(error.__traceback__)

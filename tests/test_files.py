@@ -15,6 +15,7 @@ from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.trained_model import TrainedModel
 from t2t_lite.errors import UserError, describe_os_error
 from t2t_lite.runs import averaging, metrics_jsonl, run_folder
+from t2t_lite.runs.run_settings import RunSettings
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.study.distillation.text import PairWriter, write_lines
 from t2t_lite.study.insights import job
@@ -228,7 +229,8 @@ def run(tmp_path, monkeypatch) -> run_folder.RunFolder:
         reference=lambda line, reference: reference,
         existing_filepaths=lambda data_dir, split: [f"{data_dir}/{split}"],
     )
-    opened = run_folder.RunFolder(folder, "model", "set", None, problem, {})
+    settings = RunSettings(problem="problem", model="model", hparams_set="set")
+    opened = run_folder.RunFolder(folder, settings, None, problem)
     monkeypatch.setattr(run_folder.RunFolder, "refuse_other_vocabulary", lambda *_: None)
     engine = types.SimpleNamespace(kind="another")
     decoder = types.SimpleNamespace(

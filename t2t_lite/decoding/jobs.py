@@ -454,7 +454,7 @@ def _decode_split(
 
 def _split_files(trained: TrainedModel, config: DecoderConfig) -> tuple[str, str, list[str]]:
     """Returns the folder of the data, the split to decode, and its files."""
-    data_dir = config.data_dir or trained.run.flags["data_dir"]
+    data_dir = config.data_dir or trained.run.data_dir
     split = split_to_decode(config.dataset_split, config.eval_use_test_set)
     return data_dir, split, trained.run.problem.existing_filepaths(data_dir, split)
 

@@ -70,7 +70,7 @@ def _path_in_run(name: str, output_dir: str) -> str:
     if name == "newest":
         return run.latest_checkpoint()
     if name == "best":
-        criterion = Criterion.named(run.flags.get("best_metric", ""), run.problem)
+        criterion = Criterion.named(run.settings.best_metric, run.problem)
         return best_checkpoints(run.folder, criterion, 1)[0]
     if name == "averaged":
         from t2t_lite.runs.averaging import has_other_sources  # loads TensorFlow

@@ -137,8 +137,10 @@ class Follower(contextlib.AbstractContextManager["Follower"]):
 
 def is_trained(folder: pathlib.Path) -> bool:
     """Whether the checkpoint of a run's last step is there."""
-    steps = (run_folder.read_flags(str(folder)) or {}).get("train_steps", math.inf)
-    return any(step_of(path) >= steps for path in whole_checkpoints(folder)[-1:])
+    settings = run_folder.read_run_settings(str(folder))
+    if settings is None or settings.train_steps is None:
+        return False
+    return any(step_of(path) >= settings.train_steps for path in whole_checkpoints(folder)[-1:])
 
 
 def checkpoints_of(
@@ -192,7 +194,10 @@ def delete_leftovers(folder: pathlib.Path) -> None:
 
     Until then the trainer does so: it may be on another machine, which sees no lock of this one.
     """
-    keep = (run_folder.read_flags(str(folder)) or {}).get("keep_checkpoint_max", math.inf)
+    settings = run_folder.read_run_settings(str(folder))
+    if settings is None or settings.keep_checkpoint_max is None:
+        return
+    keep = settings.keep_checkpoint_max
     with contextlib.suppress(UserError), run_folder.exclusive(str(folder)):
         there = whole_checkpoints(folder)
         if len(there) > keep and is_trained(folder):

@@ -12,12 +12,11 @@ What happens when training is resumed, in order:
 4. The trainer cuts metrics.jsonl back to that step, and makes up for a missing evaluation.
 """
 
+import dataclasses
 import logging
 import os
 import pathlib
 import secrets
-from collections.abc import Mapping
-from typing import Any
 
 from t2t_lite import registry
 from t2t_lite.data.batching import batch_parts
@@ -26,74 +25,76 @@ from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.runs import checkpoint_files, run_folder
 from t2t_lite.runs.checkpoints import refuse_other_release
 from t2t_lite.runs.run_folder import RunFolder
+from t2t_lite.runs.run_settings import RunSettings
 from t2t_lite.runs.warm_start import open_source
 
 log = logging.getLogger(__name__)
 
 
 def open_for_training(
-    flags: Mapping[str, Any], hparams: BasicHParams, replicas: int, is_alone: bool = True
+    settings: RunSettings, hparams: BasicHParams, replicas: int, is_alone: bool = True
 ) -> RunFolder:
     """Creates the folder of a training run, or opens one that can be resumed.
 
-    The flags of the result have the run's `random_seed` and `parts` of a batch.
+    The settings of the result have the run's `random_seed` and `parts` of a batch.
 
     Args:
-        flags: the fields of `TrainerConfig`.
+        settings: the trainer's.
         hparams: the resolved hyperparameters.
         replicas: number of devices.
         is_alone: whether no other worker opens the folder at the same time.
     """
-    folder = pathlib.Path(flags["output_dir"])
-    if (source := flags.get("warm_start_from")) and not has_started(folder):
-        open_source(source)  # before anything takes time
+    folder = pathlib.Path(settings.output_dir)
+    if settings.warm_start_from and not has_started(folder):
+        open_source(settings.warm_start_from)  # before anything takes time
     refuse_inference_only(folder)
     refuse_other_release(folder)  # before the name of that release is overwritten
     if is_alone:
-        forget_unstarted({**flags, "parts": batch_parts(hparams, replicas)}, hparams)
-    seed, parts = seed_and_parts(str(folder), flags["random_seed"], hparams, replicas)
-    data_dir = flags["data_dir"]
-    own = {"data_dir": os.path.abspath(data_dir), "random_seed": seed, "parts": parts}
+        wanted = dataclasses.replace(settings, parts=batch_parts(hparams, replicas))
+        forget_unstarted(wanted, hparams)
+    seed, parts = seed_and_parts(str(folder), settings.random_seed, hparams, replicas)
+    data_dir = settings.data_dir or ""
     if hparams.warm_start_model:
-        published = source_of_model(flags).flags.get(run_folder.SEARCH, "")
-        own |= {run_folder.SEARCH: published} if published else {}
+        published = source_of_model(settings).settings.published_decode_hparams
+        settings = dataclasses.replace(settings, published_decode_hparams=published)
     if run_folder.is_run(folder):
         old = RunFolder.open(str(folder))
         remedy = f"; a run there can start from these weights: --warm_start_from={folder}"
-        refuse_another_run(old, flags, hparams, remedy)
-    return run_folder.create_run({**flags, **own}, hparams, data_dir)
+        refuse_another_run(old, settings, hparams, remedy)
+    settings = dataclasses.replace(
+        settings, data_dir=os.path.abspath(data_dir), random_seed=seed, parts=parts
+    )
+    return run_folder.create_run(settings, hparams, data_dir)
 
 
-def open_for_evaluation(flags: Mapping[str, Any], hparams: BasicHParams) -> RunFolder:
+def open_for_evaluation(settings: RunSettings, hparams: BasicHParams) -> RunFolder:
     """Opens an existing run, and leaves its settings as they are."""
-    run = RunFolder.open(flags["output_dir"])
-    _refuse_another_seed(run.flags, flags["random_seed"], str(run.folder))
-    refuse_another_run(run, flags, hparams)
+    run = RunFolder.open(settings.output_dir)
+    _refuse_another_seed(run.random_seed, settings.random_seed, str(run.folder))
+    refuse_another_run(run, settings, hparams)
     return run
 
 
-def source_of_model(flags: Mapping[str, Any]) -> RunFolder:
+def source_of_model(settings: RunSettings) -> RunFolder:
     """Returns the run whose model a run with the hparam `warm_start_model` has.
 
     A run with a checkpoint has it already, and needs the other no more.
-
-    Args:
-        flags: output_dir, warm_start_from, hparams_set and model.
     """
-    folder = pathlib.Path(flags["output_dir"])
+    folder = pathlib.Path(settings.output_dir)
     if has_started(folder):
         source = RunFolder.open(str(folder))
-    elif flags["warm_start_from"]:
-        source, _ = open_source(flags["warm_start_from"])
+    elif settings.warm_start_from:
+        source, _ = open_source(settings.warm_start_from)
     else:
         raise UsageError(
-            f"hparams set {flags['hparams_set']!r} trains a model further (warm_start_model=true), "
-            "and there is none: name its run folder or checkpoint with --warm_start_from"
+            f"hparams set {settings.hparams_set!r} trains a model further "
+            "(warm_start_model=true), and there is none: name its run folder or checkpoint with "
+            "--warm_start_from"
         )
-    if source.model_name != flags["model"]:
+    if source.model_name != settings.model:
         raise UsageError(
-            f"--model={flags['model']}: {source.folder} holds a {source.model_name}, which hparams "
-            f"set {flags['hparams_set']!r} trains further (warm_start_model=true)"
+            f"--model={settings.model}: {source.folder} holds a {source.model_name}, which hparams "
+            f"set {settings.hparams_set!r} trains further (warm_start_model=true)"
         )
     return source
 
@@ -105,12 +106,14 @@ def seed_and_parts(
 
     With another number of devices, each computes another number of parts, with the same result.
     """
-    old = run_folder.read_flags(output_dir)
+    old = run_folder.read_run_settings(output_dir)
     if old is None:
         seed = secrets.randbelow(2**31) if random_seed is None else random_seed
         return seed, batch_parts(hparams, replicas)
-    _refuse_another_seed(old, random_seed, output_dir)
-    parts = old["parts"]
+    folder = pathlib.Path(output_dir)
+    seed = run_folder.known(folder, "random_seed", old.random_seed)
+    _refuse_another_seed(seed, random_seed, output_dir)
+    parts = run_folder.known(folder, "parts", old.parts)
     if not parts or parts % replicas:
         raise UserError(
             f"{output_dir} was started with batches of {parts} parts (devices × accumulation), "
@@ -118,14 +121,13 @@ def seed_and_parts(
             f"that divides {parts} (--worker_gpu), or start another run from its weights "
             f"(--warm_start_from={output_dir}, and another --output_dir)"
         )
-    return old["random_seed"], parts
+    return seed, parts
 
 
-def _refuse_another_seed(old: Mapping[str, Any], random_seed: int | None, output_dir: str) -> None:
-    seed = old["random_seed"]
-    if random_seed not in (None, seed):
+def _refuse_another_seed(seed: int, given: int | None, output_dir: str) -> None:
+    if given not in (None, seed):
         raise UserError(
-            f"{output_dir} was started with --random_seed={seed}, not {random_seed}; omit the "
+            f"{output_dir} was started with --random_seed={seed}, not {given}; omit the "
             "flag, or choose another --output_dir"
         )
 
@@ -146,57 +148,56 @@ def has_started(folder: pathlib.Path) -> bool:
     return run_folder.is_run(folder) and any(folder.glob("*.ckpt-*.index"))
 
 
-def forget_unstarted(flags: Mapping[str, Any], hparams: BasicHParams) -> None:
+def forget_unstarted(settings: RunSettings, hparams: BasicHParams) -> None:
     """Makes room for other settings where a run ended before its first checkpoint.
 
     Nothing is lost with such a run, and its settings may be why it ended.
 
     Args:
-        flags: the trainer's settings, including output_dir, problem, model, hparams_set, parts and
-            random_seed, which may be None.
+        settings: the trainer's, with `parts`.
         hparams: the resolved hyperparameters.
     """
-    folder = pathlib.Path(flags["output_dir"])
+    folder = pathlib.Path(settings.output_dir)
     if has_started(folder) or not run_folder.is_run(folder):
         return
     old = RunFolder.open(str(folder))
     if (
-        flags["parts"] != old.flags["parts"]
-        or flags["random_seed"] not in (None, old.flags["random_seed"])
-        or _differences(old, flags, hparams)
+        settings.parts != old.parts
+        or settings.random_seed not in (None, old.random_seed)
+        or _differences(old, settings, hparams)
     ):
         log.info("%s has no checkpoint yet: its settings are replaced", folder)
         (folder / run_folder.FLAGS).unlink()
 
 
 def refuse_another_run(
-    old: RunFolder, flags: Mapping[str, Any], hparams: BasicHParams, more: str = ""
+    old: RunFolder, settings: RunSettings, hparams: BasicHParams, more: str = ""
 ) -> None:
     """Refuses another problem, model or hyperparameters for an existing run.
 
     Args:
         old: the run.
-        flags: the trainer's settings.
+        settings: the trainer's.
         hparams: the resolved hyperparameters.
         more: how the message ends.
     """
-    if differences := _differences(old, flags, hparams):
+    if differences := _differences(old, settings, hparams):
         raise UserError(
             f"{old.folder} holds a run with other settings (there != now): "
             f"{'; '.join(differences)}. Choose another --output_dir, or use the old settings{more}"
         )
 
 
-def _differences(old: RunFolder, flags: Mapping[str, Any], hparams: BasicHParams) -> list[str]:
+def _differences(old: RunFolder, settings: RunSettings, hparams: BasicHParams) -> list[str]:
     """Returns `"name: there != now"` for what differs of problem, model and hyperparameters."""
     # A problem's name may be spelled in several ways: a mixture's weights, for example.
-    now = {**flags, "problem": registry.problem(flags["problem"]).name}
+    problem = registry.problem(settings.problem).name
     return [
-        f"{name}: {was!r} != {now[name]!r}"
-        for name, was in (
-            ("problem", old.problem.name),
-            ("model", old.model_name),
-            ("hparams_set", old.hparams_set),
+        f"{name}: {was!r} != {now!r}"
+        for name, was, now in (
+            ("problem", old.problem.name, problem),
+            ("model", old.model_name, settings.model),
+            ("hparams_set", old.hparams_set, settings.hparams_set),
         )
-        if was != now[name]
+        if was != now
     ] or old.hparams.differences(hparams)

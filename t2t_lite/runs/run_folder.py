@@ -23,14 +23,15 @@ import math
 import pathlib
 import platform
 import shutil
-from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
+from collections.abc import Callable, Collection, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, cast
 
 from t2t_lite import files, json_files, registry
 from t2t_lite.errors import UsageError, UserError, quoted
 from t2t_lite.lock import locked
 from t2t_lite.runs import checkpoint_files
 from t2t_lite.runs.metrics_jsonl import METRICS
+from t2t_lite.runs.run_settings import RunSettings
 from t2t_lite.version import __version__
 
 if TYPE_CHECKING:
@@ -41,21 +42,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_Value = TypeVar("_Value")
+
 HPARAMS, FLAGS, VERSIONS = "hparams.json", "flags.json", "versions.json"
 SUMMARY = "summary.json"
 _LONGEST_TRAINING = 1e12  # seconds
-SEARCH = "published_decode_hparams"  # the flag with the search for which a model was imported
-# Types of the flags that are read back.
-_FLAG_KINDS = {
-    "problem": str,
-    "model": str,
-    "hparams_set": str,
-    "data_dir": str,
-    "best_metric": str,
-    "random_seed": int,
-    "parts": int,
-    SEARCH: str,
-}
 _PACKAGES = ("tensorflow", "keras", "tensorflow-text", "sentencepiece", "sacrebleu", "numpy")
 
 
@@ -72,11 +63,9 @@ class RunFolder:
     """An opened run folder."""
 
     folder: pathlib.Path
-    model_name: str
-    hparams_set: str
+    settings: RunSettings
     hparams: "BasicHParams"
     problem: "Problem"
-    flags: Mapping[str, Any]  # the trainer's settings, by name
 
     def __repr__(self) -> str:
         what = f"{self.model_name} with {self.hparams_set} for {self.problem.name}"
@@ -90,24 +79,54 @@ class RunFolder:
             UserError: it is not a run folder, or one of its files cannot be read.
         """
         folder = pathlib.Path(output_dir)
-        flags = _read_flags(output_dir)
+        settings = _read_run_settings(output_dir)
         try:
-            hparams_class = _hparams_class(flags["model"], flags["hparams_set"])
-            problem = registry.problem(flags["problem"])
+            hparams_class = _hparams_class(settings.model, settings.hparams_set)
+            problem = registry.problem(settings.problem)
         except UsageError as error:
             raise UsageError(f"{folder / FLAGS}: {error}") from error
         try:
             hparams = hparams_class.from_dict(_read_json(folder / HPARAMS, output_dir))
         except UsageError as error:
             raise UserError(f"{folder / HPARAMS}: {error}") from error
-        return cls(
-            folder=folder,
-            model_name=flags["model"],
-            hparams_set=flags["hparams_set"],
-            hparams=hparams.freeze(),
-            problem=problem,
-            flags=flags,
-        )
+        return cls(folder, settings, hparams.freeze(), problem)
+
+    @property
+    def model_name(self) -> str:
+        """The registered name of its model."""
+        return self.settings.model
+
+    @property
+    def hparams_set(self) -> str:
+        """The name of the set that its hyperparameters come from."""
+        return self.settings.hparams_set
+
+    @property
+    def data_dir(self) -> str:
+        """The folder of its training data.
+
+        Raises:
+            UserError: flags.json does not name it.
+        """
+        return known(self.folder, "data_dir", self.settings.data_dir)
+
+    @property
+    def random_seed(self) -> int:
+        """The seed of weights, data order and dropout.
+
+        Raises:
+            UserError: flags.json lacks it.
+        """
+        return known(self.folder, "random_seed", self.settings.random_seed)
+
+    @property
+    def parts(self) -> int:
+        """W, the parts of a batch.
+
+        Raises:
+            UserError: flags.json lacks it.
+        """
+        return known(self.folder, "parts", self.settings.parts)
 
     @property
     def decode_hparams(self) -> str:
@@ -115,7 +134,7 @@ class RunFolder:
 
         Where both set the same, the problem's is left.
         """
-        published = self.flags.get(SEARCH, "")
+        published = self.settings.published_decode_hparams
         both = ",".join(filter(None, (published, self.problem.decode_hparams))).split(",")
         return ",".join({one.partition("=")[0].strip(): one for one in both}.values())
 
@@ -140,7 +159,7 @@ class RunFolder:
             if not path.is_file():
                 raise UserError(
                     f"{path}, the vocabulary that this run was trained with, is "
-                    f"missing: copy it from --data_dir={self.flags.get('data_dir', '...')}"
+                    f"missing: copy it from --data_dir={self.settings.data_dir or '...'}"
                 )
         return paths
 
@@ -312,16 +331,27 @@ def release(folder: pathlib.Path) -> str:
     return str(versions.get("t2t_lite", "unknown"))
 
 
-def read_flags(output_dir: str) -> dict[str, Any] | None:
-    """Returns the trainer's settings from a run folder; None if it is not a run folder yet."""
-    return _read_flags(output_dir) if is_run(pathlib.Path(output_dir)) else None
+def read_run_settings(output_dir: str) -> RunSettings | None:
+    """Returns the settings of a run; None if the folder is not a run folder yet."""
+    return _read_run_settings(output_dir) if is_run(pathlib.Path(output_dir)) else None
+
+
+def known(folder: pathlib.Path, name: str, value: _Value | None) -> _Value:
+    """Returns a setting that is in the flags.json of every run.
+
+    Raises:
+        UserError: it is None: the file lacks it.
+    """
+    if value is None:
+        raise UserError(f"{folder / FLAGS} has no field {name!r}: restore the file from a copy")
+    return value
 
 
 def read_settings(output_dir: str) -> dict[str, Any]:
     """Returns all flags and hyperparameters of a run, by name, without building anything."""
     folder = pathlib.Path(output_dir)
     hparams = _read_json(folder / HPARAMS, output_dir)
-    return _read_flags(output_dir) | hparams
+    return _read_run_settings(output_dir).flags() | hparams
 
 
 def read_summary(folder: pathlib.Path) -> dict[str, Any]:
@@ -345,38 +375,38 @@ def is_run(folder: pathlib.Path) -> bool:
     return (folder / FLAGS).is_file()
 
 
-def create_run(flags: Mapping[str, Any], hparams: "BasicHParams", data_dir: str) -> RunFolder:
+def create_run(settings: RunSettings, hparams: "BasicHParams", data_dir: str) -> RunFolder:
     """Creates a run folder, or writes new settings to one.
 
     Args:
-        flags: the trainer's settings, including output_dir, problem, model and hparams_set.
+        settings: the trainer's, including output_dir.
         hparams: the resolved hyperparameters.
         data_dir: the folder to copy the vocabulary from.
     """
-    folder = pathlib.Path(flags["output_dir"])
-    registry.problem(flags["problem"]).get_feature_encoders(data_dir)  # before there is a folder
+    folder = pathlib.Path(settings.output_dir)
+    registry.problem(settings.problem).get_feature_encoders(data_dir)  # before there is a folder
     folder.mkdir(parents=True, exist_ok=True)
-    write_run(folder, flags, hparams, data_dir)
+    write_run(folder, settings, hparams, data_dir)
     return RunFolder.open(str(folder))
 
 
 def write_run(
-    folder: pathlib.Path, flags: Mapping[str, Any], hparams: "BasicHParams", data_dir: str
+    folder: pathlib.Path, settings: RunSettings, hparams: "BasicHParams", data_dir: str
 ) -> None:
     """Writes the settings of a run and copies its vocabulary to an existing folder.
 
     Args:
         folder: the run folder.
-        flags: the trainer's settings, including problem, model and hparams_set.
+        settings: the trainer's.
         hparams: the resolved hyperparameters.
         data_dir: the folder to copy the vocabulary from.
     """
-    for name in registry.problem(flags["problem"]).vocab_files():
+    for name in registry.problem(settings.problem).vocab_files():
         _copy_vocabulary(pathlib.Path(data_dir) / name, folder / name)
     files.write_text(folder / HPARAMS, hparams.to_json())
     files.write_text(folder / VERSIONS, json.dumps(versions(), indent=1) + "\n")
     # Last: a folder that has this file has all the others.
-    files.write_text(folder / FLAGS, json.dumps(dict(flags), indent=1) + "\n")
+    files.write_text(folder / FLAGS, settings.to_json())
 
 
 def _copy_vocabulary(source: pathlib.Path, copy: pathlib.Path) -> None:
@@ -399,15 +429,21 @@ def _hparams_class(model: str, hparams_set: str) -> "type[BasicHParams]":
     return registry.model(model).hparams_class
 
 
-def _read_flags(output_dir: str) -> json_files.Fields:
-    flags = _read_json(pathlib.Path(output_dir) / FLAGS, output_dir)
-    flags.check(_FLAG_KINDS)
-    return flags
+def _read_run_settings(output_dir: str) -> RunSettings:
+    path = pathlib.Path(output_dir) / FLAGS
+    with _naming_missing(path, output_dir):
+        return RunSettings.read(path)
 
 
 def _read_json(path: pathlib.Path, output_dir: str) -> json_files.Fields:
-    try:
+    with _naming_missing(path, output_dir):
         return json_files.read_object(path)
+
+
+@contextlib.contextmanager
+def _naming_missing(path: pathlib.Path, output_dir: str) -> Iterator[None]:
+    try:
+        yield
     except FileNotFoundError:
         raise UserError(
             f"{output_dir} is not a run folder: {path} is missing (t2t-trainer creates it)"

@@ -194,7 +194,7 @@ def _refuse_other_folder(run: run_folder.RunFolder, folder: pathlib.Path) -> Non
         raise UserError(f"{folder} holds checkpoints of a run: choose another --output_dir")
     if there and run_folder.is_run(folder):
         old = run_folder.RunFolder.open(str(folder))
-        refuse_another_run(old, run.flags, run.hparams)
+        refuse_another_run(old, run.settings, run.hparams)
         run.refuse_other_vocabulary(str(folder))
 
 

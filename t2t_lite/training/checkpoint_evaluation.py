@@ -92,7 +92,7 @@ def score_checkpoints(
     for part in parts:
         part.check()
         for run in runs:  # a missing file is named before a model is built
-            part.problem.existing_filepaths(data_dir or run.flags["data_dir"], split)
+            part.problem.existing_filepaths(data_dir or run.data_dir, split)
     if segments_file:
         _check_segments(segments_file, runs, parts)
     wanted = {part.label: part.metrics for part in parts}
@@ -206,7 +206,7 @@ class _Scorer:
         engine: tuple[str, str] = (TENSORFLOW, FLOAT32),
     ) -> None:
         self.run = RunFolder.open(folder)
-        self._data_dir = data_dir or self.run.flags["data_dir"]
+        self._data_dir = data_dir or self.run.data_dir
         self.run.refuse_other_vocabulary(self._data_dir)
         with strategy.scope():
             self._model = self.run.build_model()

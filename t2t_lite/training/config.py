@@ -3,6 +3,7 @@
 import dataclasses
 
 from t2t_lite.data.problem import DatasetSplit
+from t2t_lite.runs.run_settings import RunSettings
 from t2t_lite.runs.selection import EVALUATOR
 from t2t_lite.settings import REQUIRED, Config, setting
 
@@ -139,6 +140,11 @@ class TrainerConfig(Config):
         "--help).",
     )
     log_step_count_steps: int = setting(100, "Updates between progress lines.", minimum=1)
+    callbacks: str = setting(
+        "",
+        "Names of callbacks, which --t2t_usr_dir registers, separated by commas: they are told the "
+        "metrics of progress lines and evaluations.",
+    )
     profile: bool = setting(
         False,
         "Record ten updates with TensorFlow's profiler, the eleventh after the start and those "
@@ -180,3 +186,8 @@ class TrainerConfig(Config):
     def eval_split(self) -> str:
         """The split that evaluations read, one of `DatasetSplit`."""
         return DatasetSplit.TEST if self.eval_use_test_set else DatasetSplit.EVAL
+
+    @property
+    def run_settings(self) -> RunSettings:
+        """What the run folder keeps of these settings."""
+        return RunSettings.of(dataclasses.asdict(self))

@@ -37,6 +37,7 @@ from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text.text_encoder import EOS_ID, RESERVED_TOKENS
+from t2t_lite.training.callbacks import Callbacks
 from t2t_lite.training.cluster.workers import Workers
 from t2t_lite.training.devices import sum_replicas
 from t2t_lite.training.features import Features, features_spec
@@ -54,11 +55,10 @@ _LARGEST_ODDS = 20.0
 _KNOWN_TEXTS = 2**16
 
 
-@dataclasses.dataclass
 class Evaluator:
     """Evaluates the model of a run.
 
-    Attributes:
+    Args:
         run: the run.
         model: its model, created in the strategy's scope.
         strategy: the devices.
@@ -70,31 +70,47 @@ class Evaluator:
         stop: signals, which take effect during an evaluation.
         workers: all of them, as seen by this one.
         decodes: whether outputs are decoded and scored, too.
+        callbacks: told the values of each evaluation; None: there are none.
+
+    Attributes:
+        parts: what is evaluated: the problem, or the members of a mixture that have the split.
     """
 
-    run: RunFolder
-    model: Seq2Seq
-    strategy: tf.distribute.Strategy
-    decode_hparams: DecodeHParams
-    data_dir: str
-    split: str
-    limit: int
-    stop: StopSignals
-    workers: Workers
-    decodes: bool = True
-
-    def __post_init__(self) -> None:
-        run, devices = self.run, self.strategy.extended.worker_devices
-        self.parts = parts_of(run.problem, self.split)
+    def __init__(
+        self,
+        run: RunFolder,
+        model: Seq2Seq,
+        strategy: tf.distribute.Strategy,
+        decode_hparams: DecodeHParams,
+        data_dir: str,
+        split: str,
+        limit: int,
+        stop: StopSignals,
+        workers: Workers,
+        decodes: bool = True,
+        callbacks: Callbacks | None = None,
+    ) -> None:
+        self._run = run
+        self._model = model
+        self._strategy = strategy
+        self._data_dir = data_dir
+        self._split = split
+        self._limit = limit
+        self._stop = stop
+        self._workers = workers
+        self._decodes = decodes
+        self._callbacks = callbacks or Callbacks()
+        self.parts = parts_of(run.problem, split)
         for part in self.parts:
             part.check()
-        for name in without_split(run.problem, self.split):
-            log.info("%s has no %s split: evaluations leave it out", name, self.split)
-        self.teacher_forced = TeacherForced(self.strategy, self.model, run)
-        engine = TensorFlowEngine(self.model, run.encoders, self.decode_hparams, devices)
+        for name in without_split(run.problem, split):
+            log.info("%s has no %s split: evaluations leave it out", name, split)
+        self._teacher_forced = TeacherForced(strategy, model, run)
+        devices = strategy.extended.worker_devices
+        engine = TensorFlowEngine(model, run.encoders, decode_hparams, devices)
         # By label.
-        self.readers = {p.label: ExampleReader.of(p.problem, run.hparams) for p in self.parts}
-        self.decoders = {p.label: Decoder(engine, p.problem) for p in self.parts}
+        self._readers = {p.label: ExampleReader.of(p.problem, run.hparams) for p in self.parts}
+        self._decoders = {p.label: Decoder(engine, p.problem) for p in self.parts}
 
     def __call__(
         self, step: int, writer: MetricsWriter, kind: str = "eval", others: Values | None = None
@@ -107,7 +123,7 @@ class Evaluator:
             kind: of the record; only those of kind `eval` choose checkpoints.
             others: further fields of the record.
         """
-        with self.stop.at_once():
+        with self._stop.at_once():
             found = [self._evaluated(step, part) for part in self.parts]
         values = combined({one.part.label: one.values for one in found})
         writer.write(kind, step, {**values, **(others or {})})
@@ -118,11 +134,12 @@ class Evaluator:
         if len(found) > 1:
             place = self._place(f"mean of {len(found)}")
             _log_values(step, place, values, mean_summaries(self.parts, values))
+        self._callbacks.evaluation(step, values)
 
     def require_data(self) -> None:
         """Raises UserError if a file of the split is missing: at the start, not hours later."""
         for part in self.parts:
-            part.problem.existing_filepaths(self.data_dir, self.split)
+            part.problem.existing_filepaths(self._data_dir, self._split)
 
     @functools.cached_property
     def _data(self) -> dict[str, tuple[list[str], tf.data.Dataset]]:
@@ -130,13 +147,13 @@ class Evaluator:
 
         Created once: TensorFlow never frees the functions of a dataset.
         """
-        scheme = BatchingScheme.from_hparams(self.run.hparams, training=False)
-        replicas = self.strategy.num_replicas_in_sync
+        scheme = BatchingScheme.from_hparams(self._run.hparams, training=False)
+        replicas = self._strategy.num_replicas_in_sync
         found = {}
         for part in self.parts:
-            paths = part.problem.existing_filepaths(self.data_dir, self.split)
-            reader = self.readers[part.label]
-            batches = eval_dataset(paths, scheme, reader, parts=replicas, limit=self.limit)
+            paths = part.problem.existing_filepaths(self._data_dir, self._split)
+            reader = self._readers[part.label]
+            batches = eval_dataset(paths, scheme, reader, parts=replicas, limit=self._limit)
             found[part.label] = paths, batches
         return found
 
@@ -144,15 +161,15 @@ class Evaluator:
         """Evaluates a part."""
         paths, batches = self._data[part.label]
         with naming_bad_file(paths):
-            values = self.teacher_forced(self.workers.collective_steps(batches))
-            if not self.decodes:
+            values = self._teacher_forced(self._workers.collective_steps(batches))
+            if not self._decodes:
                 return _Evaluated(part, values)
             try:
                 decodes = self.decoded(part)
             except NoOutputError as error:
                 values |= dict.fromkeys(output_metrics(part.metrics), math.nan)
                 return _Evaluated(part, values, error=error)
-            images = attention_images(self.model, paths, self.readers[part.label])
+            images = attention_images(self._model, paths, self._readers[part.label])
             _give_back_memory()
             scores = self.scores(step, part, decodes)
         for score in scores:
@@ -166,9 +183,9 @@ class Evaluator:
         Raises:
             NoOutputError: the model gives NaN.
         """
-        paths = part.problem.existing_filepaths(self.data_dir, self.split)
-        name = part.labelled(f"{self.split} example")
-        return decode_examples(self.decoders[part.label], paths, name)
+        paths = part.problem.existing_filepaths(self._data_dir, self._split)
+        name = part.labelled(f"{self._split} example")
+        return decode_examples(self._decoders[part.label], paths, name)
 
     def scores(self, step: int, part: Part, decodes: Decodes) -> list[Score]:
         """Scores outputs by the part's metrics; NaN if a metric's program fails."""
@@ -183,7 +200,7 @@ class Evaluator:
 
     def _place(self, label: str) -> str:
         """Returns what the log calls the split of a part."""
-        return f"{self.split} split" + (f", {label}" if label else "")
+        return f"{self._split} split" + (f", {label}" if label else "")
 
 
 @dataclasses.dataclass(frozen=True)

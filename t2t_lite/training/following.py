@@ -6,11 +6,10 @@ process that was killed and started again does nothing twice. The trainer delete
 before that: see runs/followers.py.
 """
 
-import dataclasses
 import logging
 import math
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import keras
 
@@ -31,6 +30,7 @@ from t2t_lite.runs.selection import (
     checkpoint_signature,
 )
 from t2t_lite.training import devices
+from t2t_lite.training.callbacks import Callback, Callbacks
 from t2t_lite.training.cluster.workers import Workers
 from t2t_lite.training.config import FOLLOWING, Followed, TrainerConfig
 from t2t_lite.training.evaluation import Evaluator
@@ -42,24 +42,30 @@ from t2t_lite.waiting import arriving
 log = logging.getLogger(__name__)
 
 
-def run(config: TrainerConfig) -> None:
+def run(config: TrainerConfig, callbacks: Sequence[Callback] = ()) -> None:
     """Evaluates or decodes each checkpoint once, by `config.schedule`, until training ends.
+
+    Args:
+        config: the settings.
+        callbacks: called after those that `config.callbacks` names.
 
     Raises:
         UserError: the settings, the data or the run folder are invalid; another process does the
-            same; or SIGTERM arrived (then `PreemptionError`).
+            same; a callback failed; or SIGTERM arrived (then `PreemptionError`).
     """
     schedule, folder = FOLLOWING[config.schedule], pathlib.Path(config.output_dir)
     # What is wrong is refused before the wait.
     resolve_decode_hparams(config)
+    called = Callbacks.of(config.callbacks, callbacks)
     for part in parts_of(registry.problem(config.problem), schedule.split(config.eval_split)):
         part.problem.existing_filepaths(config.data_dir, schedule.split(config.eval_split))
     with StopSignals() as stop:
         with followers.Follower(folder, schedule.folder) as follower:
             _wait_for_run(folder, config.eval_timeout_mins)
-            opened = open_for_evaluation(dataclasses.asdict(config), resolve_hparams(config))
+            opened = open_for_evaluation(config.run_settings, resolve_hparams(config))
             _refuse_another_split(opened, config)
-            _Following(config, schedule, opened, stop).follow(follower)
+            called.tell(opened)
+            _Following(config, schedule, opened, stop, called).follow(follower)
         followers.delete_leftovers(folder)
 
 
@@ -84,8 +90,8 @@ def _refuse_another_split(run: RunFolder, config: TrainerConfig) -> None:
     Raises:
         UsageError: the trainer evaluates on the other one.
     """
-    trainers = run.flags.get("eval_use_test_set", False)
-    evaluates = run.flags.get("schedule") == "continuous_train_and_eval"
+    trainers = bool(run.settings.eval_use_test_set)
+    evaluates = run.settings.schedule == "continuous_train_and_eval"
     if config.schedule == "continuous_eval" and evaluates and trainers != config.eval_use_test_set:
         own = f"--{'' if trainers else 'no'}eval_use_test_set"
         raise UsageError(
@@ -102,17 +108,25 @@ class _Following:
         schedule: what is done.
         opened: the run.
         stop: the signals, which end an evaluation at once.
+        callbacks: told the values of each checkpoint.
     """
 
     def __init__(
-        self, config: TrainerConfig, schedule: Followed, opened: RunFolder, stop: StopSignals
+        self,
+        config: TrainerConfig,
+        schedule: Followed,
+        opened: RunFolder,
+        stop: StopSignals,
+        callbacks: Callbacks,
     ) -> None:
         self._schedule = schedule
         self._run = opened
         self._minutes = config.eval_timeout_mins
         self._stop = stop
+        self._callbacks = callbacks
+        self._step = 0  # of the last checkpoint
         strategy = devices.make_strategy(config.worker_gpu, config.simulate_devices)
-        keras.utils.set_random_seed(opened.flags["random_seed"])
+        keras.utils.set_random_seed(opened.random_seed)
         with strategy.scope():
             self._model: Seq2Seq = opened.build_model()
         self._evaluator = Evaluator(
@@ -126,6 +140,7 @@ class _Following:
             stop=stop,
             workers=Workers(),
             decodes=not schedule.on_train_data,  # all of it, for each checkpoint
+            callbacks=callbacks,
         )
         self._folder = opened.folder / schedule.folder
         self._folder.mkdir(exist_ok=True)
@@ -134,16 +149,19 @@ class _Following:
             (record["step"], record.get(SIGNATURE))
             for _, record in metrics_jsonl.read_records(self._folder)
         }
-        criterion = Criterion.named(opened.flags.get("best_metric", ""), opened.problem)
-        keep = opened.flags.get("keep_best_max", config.keep_best_max)
-        self._selection = Selection(opened.folder, criterion, keep)
+        criterion = Criterion.named(opened.settings.best_metric, opened.problem)
+        keep = opened.settings.keep_best_max
+        self._selection = Selection(
+            opened.folder, criterion, config.keep_best_max if keep is None else keep
+        )
 
     def follow(self, follower: followers.Follower) -> None:
         """Does it with each checkpoint, until training ends or the wait is too long."""
         work = self._decode if self._schedule.decodes else self._evaluate
         self._choose()  # a kill may have come between an evaluation and the choice
-        for path in follower.checkpoints(self._is_done, self._minutes):
-            self._work(path, work)
+        with self._callbacks.ending(lambda: self._step):
+            for path in follower.checkpoints(self._is_done, self._minutes):
+                self._work(path, work)
 
     def _is_done(self, path: str) -> bool:
         """Whether a checkpoint has its record."""
@@ -162,6 +180,7 @@ class _Following:
                 raise
             log.warning("passing over checkpoint %s, which cannot be read: %s", path, error)
             return
+        self._step = step
         work(step, {SIGNATURE: signature})
         self._done.add((step, signature))
         self._choose()
@@ -198,4 +217,6 @@ class _Following:
             for score in self._evaluator.scores(step, part, decodes):
                 values |= score.values
                 log.info("step %d, %s-%d: %s", step, base, step, score.summary)
-        self._writer.write("decode", step, {**combined(found), **name})
+        values = combined(found)
+        self._writer.write("decode", step, {**values, **name})
+        self._callbacks.evaluation(step, values)

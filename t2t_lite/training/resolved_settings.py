@@ -53,7 +53,7 @@ def resolve_hparams(config: TrainerConfig) -> BasicHParams:
 
 def _with_model_of_warm_start(config: TrainerConfig, hparams: BasicHParams) -> BasicHParams:
     """Returns a copy whose model is that of the run to continue."""
-    source = opening.source_of_model(dataclasses.asdict(config))
+    source = opening.source_of_model(config.run_settings)
     ours = hparams.to_dict()
     fields = {n: value for n, value in source.hparams.model_fields().items() if n in ours}
     changed = {name: value for name, value in fields.items() if ours[name] != value}

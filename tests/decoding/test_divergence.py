@@ -43,6 +43,7 @@ from t2t_lite.serving.request_translator import RequestTranslator
 from t2t_lite.serving.requests import TranslationRequest
 from t2t_lite.study.insights import job
 from t2t_lite.text.text_encoder import EOS_ID, ByteTextEncoder
+from t2t_lite.training.callbacks import Callbacks
 from t2t_lite.training.cluster.workers import Workers
 from t2t_lite.training.evaluation import Evaluator
 
@@ -265,12 +266,14 @@ def evaluator_of(decoder, metrics):
     problem = types.SimpleNamespace(existing_filepaths=lambda *_: ["shard"])
     evaluator.parts = [Part("", problem, metrics)]
     evaluator._data = {"": (["shard"], [])}
-    evaluator.data_dir = ""
-    evaluator.split = "eval"
-    evaluator.stop = types.SimpleNamespace(at_once=contextlib.nullcontext)
-    evaluator.teacher_forced = lambda batches: {"loss": math.nan}
-    evaluator.decoders = {"": decoder}
-    evaluator.workers = Workers()
+    evaluator._data_dir = ""
+    evaluator._split = "eval"
+    evaluator._stop = types.SimpleNamespace(at_once=contextlib.nullcontext)
+    evaluator._teacher_forced = lambda batches: {"loss": math.nan}
+    evaluator._decoders = {"": decoder}
+    evaluator._workers = Workers()
+    evaluator._decodes = True
+    evaluator._callbacks = Callbacks()
     return evaluator
 
 

@@ -167,7 +167,7 @@ def test_an_output_that_cannot_be_written_fails_before_decoding(run, tmp_path, m
 @pytest.mark.integration
 def test_bleu_of_a_split_compares_with_the_whole_targets(run):
     problem = registry.problem("decoder_test_bytes")
-    paths = problem.filepaths(run_folder.read_flags(run.output_dir)["data_dir"], "eval")
+    paths = problem.filepaths(run_folder.read_run_settings(run.output_dir).data_dir, "eval")
     bleu = evaluate(copier(), paths).values["bleu"]
     assert_close(bleu, 100.0, terms=8, dtype="float64")  # the logarithms of four shares, and exp
     assert evaluate(copier(max_input_size=9), paths).values["bleu"] < 90.0

@@ -101,7 +101,6 @@ def run(config: DecoderConfig, batches: Batches) -> str:
         problem=Bytes(),
         model_name="fake",
         hparams_set="none",
-        flags={},
         decode_hparams="",
         own_files=list,
         refuse_other_vocabulary=lambda data_dir: None,

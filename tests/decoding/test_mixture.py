@@ -91,7 +91,7 @@ def test_the_command_takes_a_language(run, translate, tmp_path):
 
 @pytest.mark.integration
 def test_the_files_of_a_member_are_decoded_into_its_language(run, translate):
-    data_dir = run.flags["data_dir"]
+    data_dir = run.data_dir
     whole = decoder(run, "beam_size=2")
     for member in run.problem.members:
         paths = member.existing_filepaths(data_dir, "test")

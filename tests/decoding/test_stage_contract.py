@@ -95,7 +95,7 @@ def opened(encoders, monkeypatch):
             decoder.engine, decoder.problem, with_details=config.output_format != "text"
         ), trained
 
-    run = types.SimpleNamespace(problem=None, decode_hparams="", flags={}, model_name="echo")
+    run = types.SimpleNamespace(problem=None, decode_hparams="", model_name="echo")
     run.problem = echoing(encoders, **LANGUAGES).problem
     for module in (jobs, documents):
         monkeypatch.setattr(module, "find_models", lambda config: [Run(run=run, checkpoint="7")])

@@ -21,7 +21,8 @@ class Trainer:
 
     def __init__(self, folder: pathlib.Path) -> None:
         self.folder = folder
-        flags = {"train_steps": 50, "keep_checkpoint_max": 2}
+        flags = {"problem": "any", "model": "any", "hparams_set": "any"}
+        flags |= {"train_steps": 50, "keep_checkpoint_max": 2}
         (folder / "flags.json").write_text(json.dumps(flags))
 
     def save(self, *steps: int) -> list[int]:

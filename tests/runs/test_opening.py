@@ -1,6 +1,7 @@
 """A run folder is opened again with the settings it was created with, or refused."""
 
 import contextlib
+import dataclasses
 
 import pytest
 
@@ -10,6 +11,7 @@ from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.loading import find_models
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.runs import opening, run_folder
+from t2t_lite.runs.run_settings import RunSettings
 
 SMALL = "num_hidden_layers=1,hidden_size=8"
 FLAGS = {"problem": "algorithmic_reverse_decimal40", "random_seed": 1}
@@ -21,7 +23,7 @@ def make_run(
     where = {"data_dir": str(folder), "output_dir": str(folder)}
     flags = FLAGS | where | {"model": model, "hparams_set": hparams_set} | changes
     hparams = registry.hparams(hparams_set).override(overrides).freeze()
-    run = opening.open_for_training(flags, hparams, 1)
+    run = opening.open_for_training(RunSettings.of(flags), hparams, 1)
     (folder / "model.ckpt-0.index").touch()  # or the run would give way to other settings
     return run
 
@@ -65,7 +67,8 @@ def test_a_mixture_goes_on_however_its_weights_are_spelled(tmp_path, again):
         first = make_run(tmp_path, problem=SPELLED)
         run = make_run(tmp_path, problem=again)
         assert run.problem.name == first.problem.name
-        opening.open_for_evaluation({**run.flags, "problem": SPELLED}, run.hparams)
+        spelled = dataclasses.replace(run.settings, problem=SPELLED)
+        opening.open_for_evaluation(spelled, run.hparams)
         (found,) = find_models(DecoderConfig(output_dir=str(tmp_path), problem=again))
         assert found.run.problem.name == run.problem.name
         for other in (SPELLED.replace(".5", ".6"), f"{GERMAN}:.5+{FRENCH}:.5"):
@@ -104,9 +107,9 @@ def test_hparams_go_on_however_they_are_spelled(tmp_path):
 )
 def test_a_run_that_has_not_started_gives_way_to_another(tmp_path, change, is_kept):
     run = make_run(tmp_path)
-    assert run.flags["parts"] == 1
+    assert run.parts == 1
     (tmp_path / "model.ckpt-0.index").unlink()
-    opening.forget_unstarted(run.flags | change, run.hparams)
+    opening.forget_unstarted(dataclasses.replace(run.settings, **change), run.hparams)
     assert run_folder.is_run(tmp_path) == is_kept
 
 
@@ -114,17 +117,18 @@ def test_a_run_that_has_not_started_gives_way_to_another(tmp_path, change, is_ke
 def test_an_evaluation_has_the_seed_of_its_run_and_changes_nothing(tmp_path, seed, message):
     run = make_run(tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    flags = {**run.flags, "output_dir": str(tmp_path), "random_seed": seed}
+    settings = dataclasses.replace(run.settings, random_seed=seed)
     refused = pytest.raises(UserError, match=message) if message else contextlib.nullcontext()
     with refused:
-        assert opening.open_for_evaluation(flags, run.hparams).flags == run.flags
+        assert opening.open_for_evaluation(settings, run.hparams).settings == run.settings
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 @pytest.mark.parametrize(("parts", "replicas", "fits"), [(8, 2, True), (8, 8, True), (1, 8, False)])
 def test_a_run_grows_onto_devices_that_share_its_parts(tmp_path, parts, replicas, fits):
     hparams = registry.hparams("transformer_test")
-    run_folder.create_run({**make_run(tmp_path).flags, "parts": parts}, hparams, str(tmp_path))
+    settings = dataclasses.replace(make_run(tmp_path).settings, parts=parts)
+    run_folder.create_run(settings, hparams, str(tmp_path))
     remedy = rf"another run from its weights \(--warm_start_from={tmp_path}, "
     with contextlib.nullcontext() if fits else pytest.raises(UserError, match=remedy):
         assert opening.seed_and_parts(str(tmp_path), None, hparams, replicas) == (1, parts)
@@ -134,6 +138,7 @@ def test_a_missing_source_of_weights_is_named_before_there_is_a_run(tmp_path):
     flags = FLAGS | {"data_dir": str(tmp_path), "output_dir": str(tmp_path / "run")}
     flags |= {"model": "transformer", "hparams_set": "transformer_test"}
     hparams = registry.hparams("transformer_test")
+    settings = RunSettings.of({**flags, "warm_start_from": "/no/run"})
     with pytest.raises(UserError, match="--warm_start_from=/no/run does not exist"):
-        opening.open_for_training({**flags, "warm_start_from": "/no/run"}, hparams, 1)
+        opening.open_for_training(settings, hparams, 1)
     assert not (tmp_path / "run").exists()

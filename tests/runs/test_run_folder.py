@@ -11,6 +11,7 @@ from t2t_lite import registry
 from t2t_lite.errors import UserError
 from t2t_lite.layers.base import without_initial_values
 from t2t_lite.runs import run_folder
+from t2t_lite.runs.run_settings import RunSettings
 from t2t_lite.search.decode_hparams import DecodeHParams
 
 SMALL = "num_hidden_layers=1,hidden_size=8"
@@ -61,12 +62,15 @@ def test_loading_a_model_draws_nothing_at_random(tmp_path, model, hparams_set):
 
 
 def test_search_settings_of_a_problem_win_over_those_of_an_imported_model(tmp_path, monkeypatch):
-    flags = {run_folder.SEARCH: "beam_size=6,alpha=1.0"}
-    run = dataclasses.replace(make_run(tmp_path), flags=flags)
+    run = make_run(tmp_path)
+    published = "beam_size=6,alpha=1.0"
+    settings = dataclasses.replace(run.settings, published_decode_hparams=published)
+    run = dataclasses.replace(run, settings=settings)
     assert DecodeHParams.of(run) == DecodeHParams(beam_size=6, alpha=1.0)
     monkeypatch.setattr(type(run.problem), "decode_hparams", "beam_size=8,extra_length=3")
     assert DecodeHParams.of(run) == DecodeHParams(beam_size=8, alpha=1.0, extra_length=3)
-    run = dataclasses.replace(run, flags={})
+    settings = dataclasses.replace(settings, published_decode_hparams=None)
+    run = dataclasses.replace(run, settings=settings)
     assert DecodeHParams.of(run) == DecodeHParams(beam_size=8, extra_length=3)
 
 
@@ -86,17 +90,18 @@ def test_another_vocabulary_is_refused(tmp_path):
     tokens = data / "vocab.text2text_tmpdir_tokens.tokens"
     flags = FLAGS | {"problem": "text2text_tmpdir_tokens", "output_dir": str(run)}
     flags |= {"model": "transformer", "hparams_set": "transformer_test"}
+    settings = RunSettings.of(flags)
     hparams = registry.hparams("transformer_test").freeze()
     tokens.write_text("<UNK>\na\nb\n")
-    run_folder.create_run(flags, hparams, str(data))
-    opened = run_folder.create_run(flags, hparams, str(data))
+    run_folder.create_run(settings, hparams, str(data))
+    opened = run_folder.create_run(settings, hparams, str(data))
     opened.refuse_other_vocabulary(str(data))
     opened.refuse_other_vocabulary(str(tmp_path / "records without a vocabulary"))
     tokens.write_text("<UNK>\na\nc\n")
     with pytest.raises(UserError, match=r"differs from .*data.*; use the run's own --data_dir"):
         opened.refuse_other_vocabulary(str(data))
     with pytest.raises(UserError, match="which this run was trained with, differs from"):
-        run_folder.create_run(flags, hparams, str(data))
+        run_folder.create_run(settings, hparams, str(data))
 
 
 @pytest.mark.integration

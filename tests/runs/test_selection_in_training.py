@@ -100,4 +100,4 @@ def test_a_warm_start_has_the_loss_of_its_source(chosen, data_dir, tmp_path):
     trainer.run(settings)
     source = evaluations(pathlib.Path(chosen.output_dir))[4]
     assert evaluations(tmp_path / "run")[1]["loss"] == source["loss"]
-    assert run_folder.read_flags(settings.output_dir)["warm_start_from"] == chosen.output_dir
+    assert run_folder.read_run_settings(settings.output_dir).warm_start_from == chosen.output_dir

@@ -120,11 +120,31 @@ def names(output_dir) -> set[str]:
     return {re.sub(r"tfevents.*", "tfevents", path.name) for path in output_dir.iterdir()}
 
 
+NOTES = """
+import os
+import pathlib
+import t2t_lite
+
+@t2t_lite.register_callback
+class Notes(t2t_lite.Callback):
+    def evaluation(self, step, values):
+        with pathlib.Path(__file__).with_name("notes").open("a") as notes:
+            notes.write(f"{os.getpid()} {step} ")
+"""
+
+
 @pytest.mark.slow
 def test_two_workers_equal_one_with_two_devices(start_workers, trainer_flags, tmp_path):
+    """Although the chief, and no other, calls a callback."""
     two, one = tmp_path / "two", tmp_path / "one"
-    seed = "--random_seed=3"
-    chief, other = finish(start_workers(two, seed, SGD, hosts=free_hosts(2)))
+    usr = tmp_path / "notes_usr"
+    usr.mkdir()
+    (usr / "__init__.py").write_text(NOTES)
+    seed, called = "--random_seed=3", (f"--t2t_usr_dir={usr}", "--callbacks=notes")
+    workers = start_workers(two, seed, SGD, *called, hosts=free_hosts(2))
+    chief, other = finish(workers)
+    pid = workers[0].pid
+    assert (usr / "notes").read_text() == f"{pid} 10 {pid} 20 "
     assert "trained 20 steps" in chief
     assert "INFO" not in other
     run_command("t2t-trainer", *trainer_flags(one, seed, SGD, "--simulate_devices=2"))

@@ -41,7 +41,7 @@ def source(data_dir, tmp_path_factory) -> pathlib.Path:
         weight.assign(np.random.RandomState(number).normal(size=weight.shape))
     small_runs.save_weights(folder, model)
     flags = json.loads((folder / run_folder.FLAGS).read_text())
-    (folder / run_folder.FLAGS).write_text(json.dumps(flags | {run_folder.SEARCH: SEARCH}))
+    (folder / run_folder.FLAGS).write_text(json.dumps(flags | {"published_decode_hparams": SEARCH}))
     return folder
 
 

@@ -1,5 +1,6 @@
 """What a process beside the trainer does before, and in place of, an evaluation."""
 
+import dataclasses
 import pathlib
 from types import SimpleNamespace
 
@@ -8,6 +9,7 @@ import pytest
 from support.small_runs import make_config
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.runs import checkpoint_files
+from t2t_lite.runs.run_settings import RunSettings
 from t2t_lite.training import following
 
 pytestmark = pytest.mark.integration
@@ -27,8 +29,9 @@ BOTH, ALONE = "continuous_train_and_eval", "train"
 )
 def test_evaluations_of_two_splits_are_not_mixed(trainer, own, is_refused):
     names = "schedule", "eval_use_test_set"
-    flags = {name: value for name, value in zip(names, trainer, strict=True) if value is not None}
-    run = SimpleNamespace(flags=flags, folder="run")
+    given = RunSettings(problem="p", model="m", hparams_set="s")
+    given = dataclasses.replace(given, **dict(zip(names, trainer, strict=True)))
+    run = SimpleNamespace(settings=given, folder="run")
     config = make_config("data", "run", schedule="continuous_eval", eval_use_test_set=own)
     if is_refused:
         with pytest.raises(UsageError, match=r"by both splits: give --(no)?eval_use_test_set"):

@@ -22,7 +22,7 @@ from t2t_lite.decoding.translator import Translator
 from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.runs import checkpoints, opening, run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
-from t2t_lite.training import evaluation, resolved_settings, trainer
+from t2t_lite.training import evaluation, pace, resolved_settings, trainer
 from t2t_lite.training.preemption import PreemptionError
 from t2t_lite.training.preflight import batch_size
 from t2t_lite.training.preflight.batch_size import with_found_batch_size
@@ -104,20 +104,20 @@ def test_a_finished_run_started_again_changes_nothing(trained, data_dir, config)
 )
 def test_checkpoints_by_the_clock_leave_the_evaluations_where_they_are(schedule, due, config):
     settings = config("data", "run", save_checkpoints_secs=1000, schedule=schedule)
-    timer = trainer._Timer(settings, SimpleNamespace(any=lambda *flags: flags))
-    assert [step for step in range(1, 6) if timer.checkpoint_due(step)] == due
+    own = pace.Pace(settings, SimpleNamespace(any=lambda *flags: flags), None, None)
+    assert [step for step in range(1, 6) if own.checkpoint_due(step)] == due
 
 
 def test_checkpoints_are_due_when_the_seconds_are_over(config, monkeypatch):
     """Counted from the one before, whatever that was due to."""
     clock = SimpleNamespace(now=0.0)
-    monkeypatch.setattr(trainer, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(pace, "time", SimpleNamespace(monotonic=lambda: clock.now))
     settings = config("data", "run", save_checkpoints_secs=100, local_eval_frequency=5)
-    timer = trainer._Timer(settings, SimpleNamespace(any=lambda *flags: flags))
+    own = pace.Pace(settings, SimpleNamespace(any=lambda *flags: flags), None, None)
     due = []
     for step in range(1, 11):
         clock.now += 40.0
-        due += [step] * timer.checkpoint_due(step)
+        due += [step] * own.checkpoint_due(step)
     assert due == [3, 5, 8, 10]
 
 
@@ -132,8 +132,10 @@ def test_a_run_that_a_signal_ended_in_its_last_evaluation_makes_up_for_it(step, 
         evaluator=lambda step, writer: evaluated.append(step),
         checkpoints=nothing,
         selection=nothing,
+        step=step,
+        writer=SimpleNamespace(evaluated=[]),
     )
-    trainer.Trainer._evaluate_if_due(resumed, step, SimpleNamespace(evaluated=[]))
+    trainer.Trainer._evaluate_if_due(resumed)
     assert evaluated == [step] * due
 
 
@@ -144,7 +146,7 @@ def test_without_evaluations_of_its_own_a_trainer_asks_after_an_evaluators(confi
         config=config("data", "run", schedule="train", local_eval_frequency=5),
         selection=SimpleNamespace(stop_if_due=lambda: asked.append(True)),
     )
-    trainer.Trainer._evaluate_if_due(resumed, 3, SimpleNamespace(evaluated=[]))
+    trainer.Trainer._evaluate_if_due(resumed)
     assert asked
 
 
@@ -166,7 +168,7 @@ def test_a_finished_run_without_its_last_evaluation_makes_up_for_it(
 def test_a_run_ends_when_its_minutes_are_over(data_dir, tmp_path, config, monkeypatch):
     """With a checkpoint, and an evaluation of it."""
     clock = SimpleNamespace(monotonic=iter([0.0, 30.0, 59.9, 60.0]).__next__)
-    monkeypatch.setattr(trainer, "time", clock)
+    monkeypatch.setattr(pace, "time", clock)
     settings = config(data_dir, tmp_path, train_minutes=1, local_eval_frequency=100)
     trainer.run(dataclasses.replace(settings, schedule="continuous_train_and_eval"))
     assert kinds_and_steps(tmp_path) == [("train", 2), ("eval", 2)]
@@ -228,7 +230,7 @@ def test_settings_that_were_refused_do_not_stand_in_the_way(data_dir, tmp_path, 
         trainer.run(config(data_dir, folder, hparams="bpe_dropout=0.1"))
     assert not folder.exists()
     trainer.run(config(data_dir, folder, train_steps=1, random_seed=6))
-    assert run_folder.read_flags(str(folder))["random_seed"] == 6
+    assert run_folder.read_run_settings(str(folder)).random_seed == 6
     with pytest.raises(UserError, match="holds a run with other settings"):
         trainer.run(config(data_dir, folder, hparams="bpe_dropout=0.1", random_seed=6))
 
@@ -239,15 +241,15 @@ def test_a_run_without_a_checkpoint_is_not_resumed(data_dir, tmp_path, config, m
     killed = config(data_dir, folder)
     monkeypatch.setattr(trainer.Trainer, "train", lambda self: None)
     trainer.run(killed)
-    flags = run_folder.read_flags(str(folder))
+    settings = run_folder.read_run_settings(str(folder))
     hparams = resolved_settings.resolve_hparams(killed)
-    opening.forget_unstarted(flags, hparams)
-    assert run_folder.read_flags(str(folder)) == flags
+    opening.forget_unstarted(settings, hparams)
+    assert run_folder.read_run_settings(str(folder)) == settings
     monkeypatch.setattr(batch_size, "measure", Mock(side_effect=DoesNotFitError("too large")))
     with pytest.raises(UserError, match="the model alone does not fit"):  # it was tried
         with_found_batch_size(killed)
-    opening.forget_unstarted(flags | {"parts": 2}, hparams)
-    assert run_folder.read_flags(str(folder)) is None
+    opening.forget_unstarted(dataclasses.replace(settings, parts=2), hparams)
+    assert run_folder.read_run_settings(str(folder)) is None
 
 
 def test_evaluating_another_folder_leaves_it_alone(data_dir, tmp_path, config):
@@ -283,9 +285,9 @@ def test_parts_that_devices_cannot_share_are_refused(trained, data_dir, config):
     three = hparams.copy(optimizer_multistep_accumulate_steps=3)
     assert opening.seed_and_parts(str(trained / "none"), 5, three, 2) == (5, 6)
     settings = config(data_dir, trained, simulate_devices=2, schedule="evaluate")
-    flags = dataclasses.asdict(settings)
-    evaluated = opening.open_for_evaluation(flags, resolved_settings.resolve_hparams(settings))
-    assert (evaluated.flags["random_seed"], evaluated.flags["parts"]) == (5, 1)
+    hparams = resolved_settings.resolve_hparams(settings)
+    evaluated = opening.open_for_evaluation(settings.run_settings, hparams)
+    assert (evaluated.random_seed, evaluated.parts) == (5, 1)
 
 
 def test_missing_data_names_the_command(tmp_path, config):
@@ -325,7 +327,7 @@ def test_findings_of_data_generation_come_before_the_first_step(
     (folder / f"{name}.findings.json").write_text(json.dumps(found))
 
     stop = Mock(side_effect=UserError("no step"))
-    monkeypatch.setattr(trainer.Trainer, "_try_largest_batch", stop)
+    monkeypatch.setattr(trainer, "try_largest_batch", stop)
     with caplog.at_level("WARNING", "t2t_lite"), pytest.raises(UserError, match="no step"):
         trainer.run(config(folder, tmp_path / "run"))
     for line in (*found["dev"], *found["all"]):

@@ -64,9 +64,9 @@ def test_a_run_whose_data_was_moved_ends_where_an_undisturbed_one_does(
 def older_run(data_dir, tmp_path, config) -> pathlib.Path:
     """A run folder with a checkpoint in the format of the first release."""
     settings = config(data_dir, tmp_path / "run")
-    flags = dataclasses.asdict(settings) | {"parts": 1}
+    made = dataclasses.replace(settings.run_settings, parts=1)
     hparams = resolved_settings.resolve_hparams(settings)
-    run = run_folder.create_run(flags, hparams, str(data_dir))
+    run = run_folder.create_run(made, hparams, str(data_dir))
     paths = run.problem.existing_filepaths(str(data_dir), "train")
     batches = iter(tf.data.TFRecordDataset(paths))
     next(batches)

@@ -184,7 +184,7 @@ def _numbers(run: RunFolder, checkpoint: str, step: int) -> list[_Number]:
 
 
 def _evaluated_split(run: RunFolder) -> str:
-    return DatasetSplit.TEST if run.flags.get("eval_use_test_set") else DatasetSplit.EVAL
+    return DatasetSplit.TEST if run.settings.eval_use_test_set else DatasetSplit.EVAL
 
 
 # ---- sections
@@ -210,7 +210,7 @@ def _evaluation(run: RunFolder, checkpoint: str, step: int, numbers: Sequence[_N
     if not numbers:
         return f"{title}The run has no evaluation of the checkpoint {name}.\n"
     split = SPLIT_FILE_NAMES[_evaluated_split(run)]
-    batches = run.flags.get("eval_steps")
+    batches = run.settings.eval_steps
     part = f", the first {batches} batches" if batches else ""
     lines = [f"The {split} split{part}, after {step:,} updates, in training:\n"]
     for number in numbers:
@@ -224,7 +224,7 @@ def _settings(run: RunFolder) -> str:
     """Returns the hyperparameters that are not the model's defaults, and those of the search."""
     defaults = type(run.hparams)().to_dict()
     changed = {k: v for k, v in run.hparams.to_dict().items() if v != defaults[k]}
-    search = ",".join(filter(None, [run.decode_hparams, run.flags.get("decode_hparams")]))
+    search = ",".join(filter(None, [run.decode_hparams, run.settings.decode_hparams]))
     lines = [
         f"- Model `{run.model_name}`, set of hyperparameters `{run.hparams_set}`. Different from "
         f"the model's defaults: {_code(','.join(f'{k}={v}' for k, v in changed.items()))}",

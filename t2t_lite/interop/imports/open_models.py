@@ -15,6 +15,7 @@ from t2t_lite.interop.imports.run import save
 from t2t_lite.interop.imports.weights import assign
 from t2t_lite.layers.base import without_initial_values
 from t2t_lite.runs import run_folder
+from t2t_lite.runs.run_settings import RunSettings
 from t2t_lite.text.imported_encoder import ImportedEncoder
 from t2t_lite.text.languages import Languages, speaking
 
@@ -90,25 +91,23 @@ def _write_vocabularies(model: OpenModel, folder: pathlib.Path, languages: Langu
 
 
 def _write(model: OpenModel, folder: pathlib.Path, output_dir: str) -> None:
-    flags = {
-        "problem": _PROBLEM,
-        "model": _MODEL,
-        "hparams_set": _SET,
-        "hparams": "",
-        # Where the vocabulary is.
-        "data_dir": os.path.abspath(output_dir),
-        "output_dir": os.path.abspath(output_dir),
-        "imported_from": os.path.abspath(model.path),
-        run_folder.SEARCH: model.decode_hparams,
+    settings = RunSettings(
+        problem=_PROBLEM,
+        model=_MODEL,
+        hparams_set=_SET,
+        data_dir=os.path.abspath(output_dir),  # where the vocabulary is
+        output_dir=os.path.abspath(output_dir),
+        published_decode_hparams=model.decode_hparams,
         # Every run has these; they mean nothing without training.
-        "random_seed": 0,
-        "parts": 1,
-    }
+        random_seed=0,
+        parts=1,
+        others={"hparams": "", "imported_from": os.path.abspath(model.path)},
+    )
     with without_initial_values():
         transformer = registry.model(_MODEL)(
             model.hparams, len(model.source.pieces), len(model.target.pieces)
         )
     assign(transformer, model.parts, model.tensors, model.path)
-    run_folder.write_run(folder, flags, model.hparams, str(folder))
+    run_folder.write_run(folder, settings, model.hparams, str(folder))
     save(transformer, 0, folder)
     log.info("%s: %s parameters", model.path, f"{transformer.count_params():,}")

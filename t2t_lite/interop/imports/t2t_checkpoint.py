@@ -20,6 +20,7 @@ from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.interop.imports import t2t_settings, t2t_variables
 from t2t_lite.interop.imports.run import save
 from t2t_lite.runs import checkpoint_files, run_folder
+from t2t_lite.runs.run_settings import RunSettings
 from t2t_lite.text.text_encoder import RESERVED_TOKENS, TokenTextEncoder
 
 log = logging.getLogger(__name__)
@@ -87,22 +88,21 @@ def import_run(
         t2t_variables.assign(model, arrays, target_space_id)
     except UserError as error:
         raise UserError(f"checkpoint {path}: {error}") from error
-    run_flags = {
-        "problem": found.name,
-        "model": name,
+    settings = RunSettings(
+        problem=found.name,
+        model=name,
         # If no set is named, they are from that file.
-        "hparams_set": hparams_set or flags.get("hparams_set") or run_folder.HPARAMS,
-        "hparams": hparams,
-        "data_dir": os.path.abspath(data_dir),
-        "output_dir": os.path.abspath(output_dir),
-        "imported_from": os.path.abspath(path),
+        hparams_set=hparams_set or flags.get("hparams_set") or run_folder.HPARAMS,
+        data_dir=os.path.abspath(data_dir),
+        output_dir=os.path.abspath(output_dir),
         # Every run has these; they mean nothing without training.
-        "random_seed": 0,
-        "parts": 1,
-    }
+        random_seed=0,
+        parts=1,
+        others={"hparams": hparams, "imported_from": os.path.abspath(path)},
+    )
     try:
         with files.whole_folder(output_dir) as new:
-            run_folder.write_run(new, run_flags, model.hparams, data_dir)
+            run_folder.write_run(new, settings, model.hparams, data_dir)
             save(model, step, new)
     except tf.errors.OpError as error:
         raise UserError(f"cannot write {output_dir}: {first_line(error)}") from error

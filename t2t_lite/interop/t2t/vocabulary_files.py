@@ -147,7 +147,8 @@ def copy_missing(load: Load, folder: str) -> list[str]:
     Returns:
         The names of the files; none if there are none, or if this is not a run folder.
     """
-    origin = (run_folder.read_flags(folder) or {}).get("data_dir")
+    settings = run_folder.read_run_settings(folder)
+    origin = settings and settings.data_dir
     run = pathlib.Path(folder)
     copied: list[str] = []
     while origin:

@@ -61,7 +61,7 @@ def _train(config: TrainerConfig, pruning: Pruning) -> str:
     """Trains until the end, or until pruning is due; returns why that failed, or ""."""
     try:
         if not pruning.is_due():
-            trainer.run(config, pruning.is_due)
+            trainer.run(config, ends=pruning.is_due)
     except (PreemptionError, DataError, OSError):
         raise
     except tf.errors.ResourceExhaustedError:

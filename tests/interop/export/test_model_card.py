@@ -16,6 +16,7 @@ from t2t_lite.hparams.transformer import transformer_tiny
 from t2t_lite.interop.export.model_card import model_card
 from t2t_lite.runs import metrics_jsonl
 from t2t_lite.runs.run_folder import RunFolder
+from t2t_lite.runs.run_settings import RunSettings
 
 SIGNATURE = "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"
 LOSS = "evaluation loss (nats per token)"
@@ -48,7 +49,8 @@ class OwnLabels(Text2ClassProblem):
 
 def run_of(folder: pathlib.Path, problem, **flags: Any) -> RunFolder:
     hparams = transformer_tiny().override("num_hidden_layers=7").freeze()
-    return RunFolder(folder, "transformer", "transformer_tiny", hparams, problem, flags)
+    names = {"problem": problem.name, "model": "transformer", "hparams_set": "transformer_tiny"}
+    return RunFolder(folder, RunSettings.of(names | flags), hparams, problem)
 
 
 def evaluated(folder: pathlib.Path, step: int, **values: float | str) -> None:

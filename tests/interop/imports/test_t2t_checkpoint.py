@@ -140,7 +140,7 @@ def test_models_of_similar_layers_are_imported(golden, tmp_path, name):
     folder = golden / "compared" / name
     config = import_golden(folder, tmp_path)
     run, model = t2t_files.restored(tmp_path)
-    assert run.flags["model"] == config["model"]
+    assert run.settings.model == config["model"]
     recorded = np.load(folder / "forward.npz")
     batch_features = {name: recorded[f"a/{name}"] for name in ("inputs", "targets")}
     real = batch_features["targets"] != 0
@@ -272,7 +272,7 @@ def test_the_newest_checkpoint_or_the_one_that_is_named(t2t):
     assert t2t_files.import_run(folder) == 0
     assert (
         t2t_files.restored(folder)[0]
-        .flags["imported_from"]
+        .settings.others["imported_from"]
         .endswith(f"model.ckpt-{t2t_files.STEP}")
     )
     assert (

@@ -47,7 +47,7 @@ def test_logits_are_those_of_t2ts_arithmetic(t2t):
     assert t2t_files.import_run(folder, "--target_space_id=3") == 0
     run, model = t2t_files.restored(folder)
     assert isinstance(model, TransformerClassifier)
-    assert run.flags["model"] == "transformer_encoder"
+    assert run.settings.model == "transformer_encoder"
     inputs = np.array([[3, 10, 1], [60, 200, 1]], np.int32)
     wanted = t2t_arithmetic.class_logits(hparams, arrays, inputs, space=3)
     found = model({"inputs": inputs, "targets": np.array([[2, 1], [3, 1]], np.int32)})

@@ -78,7 +78,7 @@ def test_logits_are_those_of_t2ts_arithmetic(t2t, capsys):
     assert t2t_files.import_run(folder) == 0
     assert f"{len(arrays)} variables read" in capsys.readouterr().err
     run, model = t2t_files.restored(folder)
-    assert run.flags["model"] == name
+    assert run.settings.model == name
     assert model.count_params() == sum(array.size for array in arrays.values())
     targets = np.array([[3, 10, 1, 0, 0], [6, 2, 9, 20, 4]], np.int32)
     wanted = t2t_arithmetic.logits(name, hparams, arrays, targets)

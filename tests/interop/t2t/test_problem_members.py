@@ -14,6 +14,7 @@ from t2t_lite.errors import UsageError, UserError
 from t2t_lite.interop.t2t import problem, text_problems
 from t2t_lite.interop.t2t.adapter import adapted
 from t2t_lite.runs import run_folder
+from t2t_lite.runs.run_settings import RunSettings
 
 
 @pytest.mark.parametrize(
@@ -216,7 +217,8 @@ class Listed(Base):
     flags = {"problem": "listed", "model": "transformer", "hparams_set": "transformer_tiny"}
     run.mkdir()
     hparams = registry.hparams("transformer_tiny")
-    run_folder.write_run(run, {**flags, "data_dir": str(data)}, hparams, str(data))
+    settings = RunSettings.of({**flags, "data_dir": str(data)})
+    run_folder.write_run(run, settings, hparams, str(data))
     assert not (run / "b.txt").exists()
     found = registry.problem("listed")
     assert found.vocab_files() == ["list.json"]

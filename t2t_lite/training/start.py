@@ -1,0 +1,85 @@
+"""What a training does before its first step: it says what it has, and tries the largest batch."""
+
+import logging
+
+import tensorflow as tf
+
+from t2t_lite import processor
+from t2t_lite.data.generation import findings
+from t2t_lite.errors import UserError
+from t2t_lite.models.frozen_weights import frozen_summary
+from t2t_lite.models.seq2seq import Seq2Seq
+from t2t_lite.runs.run_folder import RunFolder
+from t2t_lite.training.cluster.workers import Workers
+from t2t_lite.training.config import TrainerConfig
+from t2t_lite.training.features import features_spec
+from t2t_lite.training.step import TrainStep
+from t2t_lite.training.training_data import TrainingData
+
+log = logging.getLogger(__name__)
+
+
+def log_settings(
+    config: TrainerConfig,
+    run: RunFolder,
+    model: Seq2Seq,
+    strategy: tf.distribute.Strategy,
+    data: TrainingData,
+) -> None:
+    """Logs the sizes of the model, of a batch and of the data."""
+    replicas = strategy.num_replicas_in_sync
+    log.info(
+        "%s with %s: %s parameters on %d device(s)",
+        run.model_name,
+        run.hparams_set,
+        f"{model.count_params():,}",
+        replicas,
+    )
+    if summary := frozen_summary(model):
+        log.info("%s", summary)
+    log.info(
+        "batches of %d parts: %d devices × %d accumulation, up to %s subwords per side",
+        run.parts,
+        replicas,
+        run.parts // replicas,
+        f"{run.parts * run.hparams.batch_size:,}",
+    )
+    on_cpu = all("CPU" in name for name in strategy.extended.worker_devices)
+    if on_cpu and (line := processor.slow_dtype(run.hparams.dtype)):
+        log.warning("%s", line)
+    if config.schedule == "train" and config.eval_early_stopping_steps:
+        log.info(
+            "early stopping reads the evaluations of another process: start it with the same "
+            "flags and --schedule=continuous_eval"
+        )
+    for line in data.statistics():
+        log.info("training data: %s", line)
+    for line in findings.of_data(run.problem, config.data_dir):
+        log.warning("the data's text: %s", line)
+
+
+def try_largest_batch(train_step: TrainStep, data: TrainingData, workers: Workers) -> None:
+    """Tries the largest batch, changing nothing, so that lack of memory shows at the start.
+
+    Raises:
+        UserError: it does not fit into memory.
+    """
+    hparams = train_step.hparams
+    sentences, length = data.largest_batch
+    log.info(
+        "trying the largest batch, %d × %d subwords per side and device; if memory runs out "
+        "here, lower batch_size or max_length with --hparams",
+        sentences,
+        length,
+    )
+    ids = tf.ones((train_step.parts, sentences, length), tf.int32)
+    try:
+        with workers.collective_step():
+            names = features_spec(is_guided=hparams.is_guided)
+            train_step(dict.fromkeys(names, ids), step=0, learn=False)
+    except tf.errors.ResourceExhaustedError as error:
+        raise UserError(
+            f"the largest batch, {sentences} × {length} subwords per side, does not fit into "
+            f"memory: lower batch_size={hparams.batch_size} or "
+            f"max_length={hparams.max_length} with --hparams"
+        ) from error
