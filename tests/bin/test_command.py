@@ -27,6 +27,7 @@ from t2t_lite.study.distillation.config import DistillConfig
 from t2t_lite.study.distillation.shortlist_config import ShortlistConfig
 from t2t_lite.study.insights.config import InsightsConfig
 from t2t_lite.training.config import TrainerConfig
+from t2t_lite.training.tuning.config import TuningConfig
 
 _GREETER = Command(
     "greeter",
