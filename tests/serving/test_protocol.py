@@ -1,6 +1,7 @@
 """Clients that send their requests slowly."""
 
 import asyncio
+import contextlib
 import socket
 import time
 
@@ -37,19 +38,18 @@ def ask(connection):
     return answer
 
 
-def seconds_until_closed(connection, dribble=b""):
+def wait_until_closed(connection, dribble=b""):
     """Sends a byte now and then until the server hangs up."""
-    start = time.monotonic()
+    end = time.monotonic() + 30
     connection.settimeout(0.05)
-    while time.monotonic() - start < 4:  # below uvicorn's own limit between two requests
-        try:
-            if not connection.recv(1000):
-                return time.monotonic() - start
-        except TimeoutError:
-            connection.sendall(dribble)
-        except ConnectionError:
-            return time.monotonic() - start
-    raise AssertionError("still open")
+    with contextlib.suppress(ConnectionError):
+        while time.monotonic() < end:
+            try:
+                if not connection.recv(1000):
+                    return
+            except TimeoutError:
+                connection.sendall(dribble)
+        raise AssertionError("still open")
 
 
 @pytest.mark.parametrize("sent", [b"", REQUEST[:20], REQUEST + REQUEST[:20]])
@@ -58,27 +58,39 @@ def test_headers_that_do_not_arrive_close_the_connection(port, sent):
         if sent.startswith(REQUEST):
             ask(connection)
         connection.sendall(sent.removeprefix(REQUEST))
-        dribble = b"x" if sent else b""
-        assert seconds_until_closed(connection, dribble) < 3
+        wait_until_closed(connection, b"x" if sent else b"")
 
 
-@pytest.mark.integration
-def test_a_connection_serves_requests_for_longer_than_that(port):
+def test_the_time_for_headers_starts_anew_after_each_answer(port, monkeypatch):
+    started = []
+    start = _Deadline.start
+
+    def note(self, seconds):
+        started.append(seconds)
+        start(self, seconds)
+
+    monkeypatch.setattr(_Deadline, "start", note)
     with socket.create_connection(("127.0.0.1", port)) as connection:
-        for _ in range(5):
-            time.sleep(0.2)
+        for _ in range(3):
             assert ask(connection).startswith(b"HTTP/1.1 200")
+        wait_until_closed(connection)
+    assert started == [0.5] * 4
 
 
-def test_an_answer_does_not_wait_for_an_acknowledgement(port):
-    times = []
+def test_an_answer_does_not_wait_for_an_acknowledgement(port, monkeypatch):
+    """Linux holds the second part of an answer back for 40 ms, unless the socket is told not to."""
+    delays = []
+    made = Protocol.connection_made
+
+    def note(self, transport):
+        accepted = transport.get_extra_info("socket")
+        delays.append(not accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        made(self, transport)
+
+    monkeypatch.setattr(Protocol, "connection_made", note)
     with socket.create_connection(("127.0.0.1", port)) as connection:
-        for _ in range(10):
-            start = time.monotonic()
-            ask(connection)
-            times.append(time.monotonic() - start)
-    # Each would take 0.04 s. Other work on the machine may hold up some.
-    assert sorted(times)[2] < 0.03
+        ask(connection)
+    assert delays == [False]
 
 
 @pytest.mark.parametrize(
