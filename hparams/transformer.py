@@ -91,6 +91,12 @@ class TransformerHParams(MixtureOfExpertsHParams):
         "before than after; 0: all.",
         minimum=0,
     )
+    decoder_self: str = setting(
+        "attention",
+        "What a decoder layer reads earlier targets with: self-attention, or ssru, a recurrent "
+        "unit whose step takes the same time however long the output is.",
+        choices=("attention", "ssru"),
+    )
     use_target_space_embedding: bool = setting(False, "Add a learned vector to all encoder inputs.")
     prepend_mode: str = setting(
         "none",

@@ -3,10 +3,11 @@
 A deep encoder reads a sentence once; the decoder, which works once for each subword of the output,
 is shallow, at little cost in quality once the text is distilled (Kasai et al., ICLR 2021). Widths
 are those of Bergamot's students, tiny11 and base, made by Edinburgh's recipe for efficient models
-(Bogoychev et al., WNGT 2020); those have recurrent decoders of two layers, these attention. Their
-recipe has neither dropout nor label smoothing (github.com/browsermt/students, train-student): a
-teacher's text has less noise to overfit, and its words are meant. For less than about a million
-pairs, add dropout: `--hparams=layer_prepostprocess_dropout=0.1`.
+(Bogoychev et al., WNGT 2020); those have recurrent decoders of two layers, as have the sets here
+whose names end in ssru; the others have attention. Their recipe has neither dropout nor label
+smoothing (github.com/browsermt/students, train-student): a teacher's text has less noise to
+overfit, and its words are meant. For less than about a million pairs, add dropout:
+`--hparams=layer_prepostprocess_dropout=0.1`.
 
 Parameters are counted with 32,000 subwords for both languages.
 """
@@ -53,3 +54,22 @@ def transformer_student_tiny_e6d2() -> TransformerHParams:
 def transformer_student_tiny_e6d1() -> TransformerHParams:
     """A student of 256 features, 6 encoder layers and 1 decoder layer: 16 million parameters."""
     return _tiny(1)
+
+
+def _ssru(student: TransformerHParams) -> TransformerHParams:
+    """Returns a student in the form that Bergamot's engine runs: post-norm, recurrent decoder."""
+    return student.copy(
+        decoder_self="ssru", layer_preprocess_sequence="none", layer_postprocess_sequence="dan"
+    )
+
+
+@registry.register_hparams
+def transformer_student_base_ssru() -> TransformerHParams:
+    """Post-norm `transformer_student_base_e6d2` with a recurrent decoder: 43 million parameters."""
+    return _ssru(_student(2))
+
+
+@registry.register_hparams
+def transformer_student_tiny_ssru() -> TransformerHParams:
+    """Post-norm `transformer_student_tiny_e6d2` with a recurrent decoder: 17 million parameters."""
+    return _ssru(_tiny(2))

@@ -176,6 +176,7 @@ def _refuse_other_layers(h: TransformerHParams) -> None:
         )
     for name, known in (
         ("ffn_layer", "dense_relu_dense"),
+        ("decoder_self", "attention"),
         ("attention_neighborhood", 0),
         ("end_ids", ""),
     ):

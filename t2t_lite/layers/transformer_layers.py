@@ -16,6 +16,7 @@ from t2t_lite.layers.attention import (
     mask_bias,
 )
 from t2t_lite.layers.base import Dropout, Layer, seeds_or_new
+from t2t_lite.layers.ssru import SSRU
 
 
 def sinusoids(
@@ -312,7 +313,7 @@ class DecoderLayer(TransformerLayer):
     """Self-attention, attention to the source, and feed-forward network.
 
     Args:
-        attention: self-attention of the target.
+        attention: self-attention of the target, or an `SSRU` in its place.
         source_attention: attention from the target to the encoder's output; None in a language
             model, which has no source.
         feed_forward: a `FeedForward`, a `ParameterAttention` or a similar layer.
@@ -322,7 +323,7 @@ class DecoderLayer(TransformerLayer):
 
     def __init__(
         self,
-        attention: SelfAttention,
+        attention: SelfAttention | SSRU,
         source_attention: EncoderDecoderAttention | None,
         feed_forward: keras.layers.Layer,
         *,
@@ -385,7 +386,7 @@ class DecoderLayer(TransformerLayer):
     @property
     def self_attentions(self) -> list[SelfAttention]:
         """The layers of self-attention, from the bottom."""
-        return [self.attention]
+        return [self.attention] if isinstance(self.attention, SelfAttention) else []
 
     @property
     def source_attentions(self) -> list[EncoderDecoderAttention]:
@@ -399,17 +400,17 @@ class DecoderLayer(TransformerLayer):
         return self.source_attention.memory(encoder_output)
 
     def empty_cache(self, batch: keras.KerasTensor, beams: int, length: int) -> Any:
-        """Returns the `KeysValues` of `step` before the first of `length` steps, empty."""
+        """Returns what `step` remembers before the first of `length` steps: nothing."""
         return self.attention.empty_cache(batch, beams, length)
 
     def step(
         self,
         x: keras.KerasTensor,
-        cache: KeysValues,
+        cache: Any,
         step: keras.KerasTensor,
         memory: KeysValues,
         padding: keras.KerasTensor,
-    ) -> tuple[keras.KerasTensor, KeysValues]:
+    ) -> tuple[keras.KerasTensor, Any]:
         """Processes one position `x` [B, K, D] of every hypothesis; returns it and the cache."""
 
         def attend(y: keras.KerasTensor) -> keras.KerasTensor:

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, NamedTuple
 import keras
 from keras import ops
 
+from t2t_lite.errors import UsageError
 from t2t_lite.layers.attention import (
     MASKED,
     EncoderDecoderAttention,
@@ -176,6 +177,7 @@ class EvolvedDecoderLayer(DecoderLayer):
         **kwargs: see `TransformerLayer`.
     """
 
+    attention: SelfAttention
     source_attention: EncoderDecoderAttention  # there is always one
 
     def __init__(
@@ -325,6 +327,11 @@ class EvolvedDecoder(TransformerDecoder):
 
     def _make_stack(self) -> Stack:
         h = self.hparams
+        if h.decoder_self != "attention":
+            raise UsageError(
+                f"hparam decoder_self={h.decoder_self}: the layers of an Evolved Transformer have "
+                "self-attention; set decoder_self=attention"
+            )
         heads = max(min(2 * h.num_heads, _MAX_HEADS), h.num_heads)
         return Stack(
             EvolvedDecoderLayer(

@@ -23,6 +23,7 @@ from t2t_lite.layers.recurrent_attention import (
     NormedAdditiveAttention,
 )
 from t2t_lite.layers.relative_attention import RelativeSelfAttention
+from t2t_lite.layers.ssru import SSRU
 from t2t_lite.layers.transformer_layers import (
     DecoderLayer,
     EncoderLayer,
@@ -62,6 +63,7 @@ LAYERS = {
     "layer_steps": (lambda **k: LayerSteps("dan", 8, 0.5, **k), (X, X)),
     "self_attention": (lambda **k: attention(neighborhood=3, dropout_rate=0.5, **k), (X,)),
     "relative": (lambda **k: RelativeSelfAttention(8, 2, 3, value_channels=4, **k), (X,)),
+    "ssru": (lambda **k: SSRU(8, 0.5, **k), (X,)),
     "parameters": (lambda **k: ParameterAttention(8, 2, 5, key_channels=4, **k), (X,)),
     "source_attention": (lambda **k: EncoderDecoderAttention(8, 2, gain=0.5, **k), (X, X)),
     "encoder_layer": (

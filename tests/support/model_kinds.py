@@ -44,9 +44,9 @@ _M2M100 = {
     "start_id": 1,
     "norm_epsilon": 1e-5,
 }
+_DEEP = {**_ONE_LAYER, "num_encoder_layers": 0, "num_decoder_layers": 0}
 _EXPERTS = {**_ONE_LAYER, "moe_num_experts": 4, "moe_hidden_sizes": "12"}
 _UNIVERSAL = {**_TRANSFORMER, "num_rec_steps": 2, "act_max_steps": 3}
-_EVOLVED = {**_ONE_LAYER, "num_encoder_layers": 0, "num_decoder_layers": 0}
 _LSTM = {"num_hidden_layers": 2, "hidden_size": 16, "dropout": 0.3}
 _NEURAL_GPU = {"num_hidden_layers": 2, "hidden_size": 16, "dropout": 0.3, "tape_extra": 5}
 # Layers of unlike width and kernel, one without attention, one residual from further below.
@@ -74,10 +74,11 @@ KINDS = {
     "hugging_face_marian": ("transformer", "transformer_base_v1", _HUGGING_FACE_MARIAN),
     "m2m100": ("transformer", "transformer_base_v3", _M2M100),
     "classifier": ("transformer_encoder", "transformer_base_v3", _ONE_LAYER),
+    "ssru": ("transformer", "transformer_student_tiny_ssru", _DEEP),
     "experts": ("transformer", "transformer_moe_base", _EXPERTS),
     "universal": ("universal_transformer", "universal_transformer_base", _UNIVERSAL),
     "adaptive": ("universal_transformer", "adaptive_universal_transformer_base", _UNIVERSAL),
-    "evolved": ("evolved_transformer", "evolved_transformer_base", _EVOLVED),
+    "evolved": ("evolved_transformer", "evolved_transformer_base", _DEEP),
     "neural_gpu": ("neural_gpu", "neural_gpu", _NEURAL_GPU),
     "extended_neural_gpu": (
         "extended_neural_gpu",
@@ -124,7 +125,7 @@ KINDS = {
 }
 # One kind for each set of layers, for what takes seconds: tracing, compiling, fitting.
 TRACED = (
-    *("post_norm", "hugging_face_marian", "m2m100", "classifier", "experts", "adaptive"),
+    *("post_norm", "hugging_face_marian", "m2m100", "classifier", "ssru", "experts", "adaptive"),
     *("evolved", "extended_neural_gpu", "luong", "byte_net", "conv_s2s", "moe_lstm", "gnmt"),
     "deep_att",
 )

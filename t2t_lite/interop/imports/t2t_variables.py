@@ -254,6 +254,10 @@ def _layer(
     ffn = layer.feed_forward
     if not isinstance(ffn, FeedForward):
         raise UserError("only models with hparam ffn_layer=dense_relu_dense can be imported")
+    if not isinstance(layer.attention, SelfAttention):
+        raise UserError(
+            "hparam decoder_self=ssru: tensor2tensor has no such layer; set decoder_self=attention"
+        )
     yield from _self_attention(layer.attention, f"{scope}/self_attention")
     yield from _residual(layer.attention_residual, f"{scope}/self_attention")
     if isinstance(layer, DecoderLayer) and layer.source_attention is not None:
