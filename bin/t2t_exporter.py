@@ -9,13 +9,15 @@ from t2t_lite.errors import UsageError
 from t2t_lite.search.decode_hparams import DecodeHParams
 
 _SAVED_MODEL, _KERAS, _CTRANSLATE2, _ARGOS = "savedmodel", "keras", "ctranslate2", "argos"
+_FIREFOX = "firefox"
 _NOT_QUANTIZED = "float32"
 
 COMMAND = Command(
     "t2t-exporter",
     "exports a trained model as a SavedModel that includes the search, as a Keras\n"
-    "model, for CTranslate2, or as a package for Argos Translate. Each export is a new version,\n"
-    "with a README.md: a model card with usage, data, licence and scores.",
+    "model, for CTranslate2, as a package for Argos Translate, or for Bergamot's engine, which\n"
+    "translates in Firefox. Each export is a new version, with a README.md: a model card with\n"
+    "usage, data, licence and scores.",
     [
         "t2t-exporter --output_dir=runs/base --export_dir=exports",
         "t2t-exporter --output_dir=runs/base --checkpoint_path=averaged \\",
@@ -30,14 +32,14 @@ COMMAND = Command(
                 "",
                 "Folder of exports (default: export in the run folder). Version N is written to "
                 "translate/N (text to text) and ids/N, for TensorFlow Serving; to keras/N; to "
-                "ctranslate2/N; or to argos/N.",
+                "ctranslate2/N, argos/N or firefox/N.",
             ),
             Flag(
                 "format",
                 str,
                 _SAVED_MODEL,
                 "Format to write.",
-                choices=(_SAVED_MODEL, _KERAS, _CTRANSLATE2, _ARGOS),
+                choices=(_SAVED_MODEL, _KERAS, _CTRANSLATE2, _ARGOS, _FIREFOX),
             ),
             Flag(
                 "decode_hparams",
@@ -46,7 +48,7 @@ COMMAND = Command(
                 "Changes to the problem's search settings, for a SavedModel: NAME=VALUE,... "
                 "(t2t-decoder --help). With return_beams=true it returns all hypotheses. "
                 "CTranslate2's README.md shows these settings; Argos Translate takes only "
-                "source_language and target_language.",
+                "source_language and target_language, and Bergamot's engine shortlist.",
             ),
             Flag(
                 "quantization",
@@ -59,10 +61,17 @@ COMMAND = Command(
                 "from_code",
                 str,
                 "",
-                "Code of the source's language, for Argos Translate (default: that in the "
-                "problem's name, such as en in translate_ende_wmt32k).",
+                "Code of the source's language, for Argos Translate and Bergamot's engine "
+                "(default: that in the problem's name, such as en in translate_ende_wmt32k).",
             ),
-            Flag("to_code", str, "", "Code of the target's language, for Argos Translate."),
+            Flag("to_code", str, "", "Code of the target's language, likewise."),
+            Flag(
+                "dev_file",
+                pathlib.Path,
+                "",
+                "Sources, one per line, on which the 8-bit form for Bergamot's engine is measured "
+                "(default: the dev split in the run's --data_dir).",
+            ),
         ),
     },
 )
@@ -87,6 +96,11 @@ def main(args: types.SimpleNamespace) -> None:
 
         languages = argos.languages_of(run, args.from_code, args.to_code)
         argos.export(run, checkpoint, export_dir, args.quantization, languages, hparams)
+    elif args.format == _FIREFOX:
+        from t2t_lite.interop.export import firefox
+
+        codes = (args.from_code, args.to_code)
+        firefox.export(run, checkpoint, export_dir, hparams, codes, args.dev_file)
     else:
         from t2t_lite.interop.export import ctranslate2
 
@@ -103,8 +117,10 @@ def _check(args: types.SimpleNamespace) -> None:
     if args.quantization != _NOT_QUANTIZED and args.format not in (_CTRANSLATE2, _ARGOS):
         raise UsageError(f"--quantization needs --format={_CTRANSLATE2} or {_ARGOS}")
     for name in ("from_code", "to_code"):
-        if getattr(args, name) and args.format != _ARGOS:
-            raise UsageError(f"--{name} needs --format={_ARGOS}")
+        if getattr(args, name) and args.format not in (_ARGOS, _FIREFOX):
+            raise UsageError(f"--{name} needs --format={_ARGOS} or {_FIREFOX}")
+    if args.dev_file and args.format != _FIREFOX:
+        raise UsageError(f"--dev_file needs --format={_FIREFOX}")
 
 
 if __name__ == "__main__":

@@ -137,6 +137,13 @@ class Text2textTmpdirBpe(Text2textTmpdir):
 
 
 @registry.register_problem
+class Text2textTmpdirUnigram(Text2textTmpdirBpe):
+    """The same with a SentencePiece unigram vocabulary, which Bergamot's engine needs."""
+
+    vocab_type = VocabType.SENTENCEPIECE_UNIGRAM
+
+
+@registry.register_problem
 class Text2textTmpdirTokens(Text2textTmpdir):
     """The same with words separated by white space, listed in `vocab.txt` in `--tmp_dir`.
 

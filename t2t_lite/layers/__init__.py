@@ -9,6 +9,7 @@ from t2t_lite import registry
 # What the values of some hparams put in the place of the plain Transformer's layers.
 _VARIANTS = {
     "decoder_layer=local_moe": "expert_layers:ExpertDecoderLayer",
+    "decoder_self=ssru": "ssru:of_hparams",
     "encoder_layer=local_moe": "expert_layers:ExpertEncoderLayer",
     "ffn_layer=local_moe": "expert_layers:of_hparams",
     "ffn_layer=parameter_attention": "parameter_attention:of_hparams",

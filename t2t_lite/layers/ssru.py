@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
+from t2t_lite.errors import UsageError
+from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.layers.base import Layer
 from t2t_lite.layers.dense import Projection
 
@@ -108,3 +110,18 @@ def _scan(
     packed = ops.concatenate([kept, new], axis=-1)
     _, cells = ops.scan(step, ops.zeros_like(new[0]), packed, reverse=backward)
     return cells
+
+
+def of_hparams(hparams: TransformerHParams) -> SSRU:
+    """Creates the layer according to the hparams.
+
+    Raises:
+        UsageError: positions must see later ones.
+    """
+    if hparams.prepends_inputs and not hparams.predicts_inputs:
+        raise UsageError(
+            f"hparam decoder_self={hparams.decoder_self} reads only earlier positions, but with "
+            f"prepend_mode={hparams.prepend_mode} a source sees all of itself: set "
+            "decoder_self=attention, or prepend_mode=prepend_inputs_masked_attention"
+        )
+    return SSRU(hparams.hidden_size, hparams.initializer_gain)

@@ -16,7 +16,6 @@ from t2t_lite.layers.attention import (
     mask_bias,
 )
 from t2t_lite.layers.base import Dropout, Layer, seeds_or_new
-from t2t_lite.layers.ssru import SSRU
 
 
 def sinusoids(
@@ -323,7 +322,7 @@ class DecoderLayer(TransformerLayer):
 
     def __init__(
         self,
-        attention: SelfAttention | SSRU,
+        attention: keras.layers.Layer,
         source_attention: EncoderDecoderAttention | None,
         feed_forward: keras.layers.Layer,
         *,

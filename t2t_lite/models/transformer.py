@@ -23,7 +23,6 @@ from t2t_lite.layers.attention import (
 )
 from t2t_lite.layers.base import Dropout, Stack
 from t2t_lite.layers.dense import Embedding, FeedForward, OutputProjection
-from t2t_lite.layers.ssru import SSRU
 from t2t_lite.layers.transformer_layers import (
     DecoderLayer,
     EncoderLayer,
@@ -243,18 +242,12 @@ class TransformerDecoder(TransformerPart, Decoder):
             for layer in range(1, count + 1)
         )
 
-    def _own_layer(self) -> SelfAttention | SSRU:
+    def _own_layer(self) -> keras.layers.Layer:
         """Returns the layer with which a position reads those before it."""
         h = self.hparams
         if h.decoder_self == "attention":
             return self._self_attention()
-        if h.prepends_inputs and not h.predicts_inputs:
-            raise UsageError(
-                f"hparam decoder_self={h.decoder_self} reads only earlier positions, but with "
-                f"prepend_mode={h.prepend_mode} a source sees all of itself: set "
-                "decoder_self=attention, or prepend_mode=prepend_inputs_masked_attention"
-            )
-        return SSRU(h.hidden_size, h.initializer_gain)
+        return registry.variant(f"decoder_self={h.decoder_self}")(h)
 
     def call(
         self,

@@ -207,6 +207,11 @@ class SentencePieceEncoder(TextEncoder):
         return self._processor.encode(part.rstrip(" ") or part)
 
     @property
+    def model(self) -> bytes:
+        """The contents of the file."""
+        return self._model
+
+    @property
     def model_type(self) -> str:
         """A `VocabType`; "" for a model whose pieces are words or characters."""
         return type_of(self._model)

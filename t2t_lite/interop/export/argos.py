@@ -13,7 +13,6 @@ has the name of a control symbol of sentencepiece.model, so that no text shows i
 import json
 import logging
 import pathlib
-import re
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -23,7 +22,7 @@ import sentencepiece
 from t2t_lite import files
 from t2t_lite.decoding.ctranslate2_model import Tokens, convert
 from t2t_lite.errors import UsageError, UserError, quoted
-from t2t_lite.interop.export.folder import README, new_folder, origin
+from t2t_lite.interop.export.folder import README, new_folder, origin, require_code
 from t2t_lite.interop.export.model_card import model_card
 from t2t_lite.interop.export.pieces import language_tokens, sentencepiece_files, tokens_of
 from t2t_lite.models.finite_weights import require_finite_weights
@@ -36,8 +35,6 @@ from t2t_lite.text.text_encoder import EOS_ID, SPACE, TextEncoder
 log = logging.getLogger(__name__)
 
 ARGOS = "argos"
-
-_CODE = re.compile("[A-Za-z][A-Za-z0-9-]*")  # of a language: it is part of the name of a folder
 
 _README = """\
 # {from_code} to {to_code}, for Argos Translate
@@ -137,8 +134,7 @@ def languages_of(run: RunFolder, from_code: str, to_code: str) -> tuple[str, str
                 f"--{flag} is missing: the name of problem {run.problem.name} does not tell the "
                 "languages; give their codes, such as --from_code=en --to_code=de"
             )
-        if not _CODE.fullmatch(code):
-            raise UsageError(f"--{flag}={code}: expected the code of a language, such as en")
+        require_code(flag, code)
     return codes
 
 

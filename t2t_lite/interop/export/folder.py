@@ -2,15 +2,24 @@
 
 import contextlib
 import pathlib
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 
 from t2t_lite import files
+from t2t_lite.errors import UsageError
 from t2t_lite.lock import locked
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.version import __version__
 
 README = "README.md"
+_CODE = re.compile("[A-Za-z][A-Za-z0-9-]*")  # of a language: it is part of the name of a file
+
+
+def require_code(flag: str, code: str) -> None:
+    """Raises UsageError if the value of a flag is not the code of a language."""
+    if not _CODE.fullmatch(code):
+        raise UsageError(f"--{flag}={code}: expected the code of a language, such as en")
 
 
 @contextlib.contextmanager

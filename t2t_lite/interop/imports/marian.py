@@ -1,4 +1,4 @@
-"""Reads Marian's Transformers: a model in NumPy's format, with its settings inside."""
+"""Reads Marian's Transformers: a model with its settings inside, in NumPy's format or binary."""
 
 import logging
 import math
@@ -9,12 +9,14 @@ from typing import Any
 
 from t2t_lite.errors import DataError, UserError, first_line, quoted
 from t2t_lite.interop.imports import safe_files
+from t2t_lite.interop.imports.marian_binary import is_binary, read_binary
 from t2t_lite.interop.imports.marian_keys import DECODER
 from t2t_lite.interop.imports.marian_settings import (
     find_hparams,
     is_setting,
     read_settings,
 )
+from t2t_lite.interop.imports.marian_shortlist import is_shortlist, read_shortlist
 from t2t_lite.interop.imports.open_model import (
     NO_ID,
     OpenModel,
@@ -27,8 +29,10 @@ from t2t_lite.interop.imports.open_model import (
 from t2t_lite.interop.imports.safe_files import Tensor
 from t2t_lite.interop.imports.weights import check, in_order, require_floats
 from t2t_lite.interop.layouts.marian import SETTINGS, UNTRANSPOSED, Embeddings, MarianNames
+from t2t_lite.interop.layouts.marian_binary import INPUT_MULTIPLIER
 from t2t_lite.interop.layouts.parts import Part, embedding_parts, transformer_parts
 from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.text.alignment.shortlist import Shortlist
 from t2t_lite.text.language_tokens import TRANSLATION
 from t2t_lite.text.text_encoder import SPACE
 
@@ -47,11 +51,14 @@ _CONTROL = re.compile(r"<0x[01][0-9A-F]>")
 # the source's subwords, EOS counted.
 _MARIANS = {"beam-size": "12", "normalize": "0", "word-penalty": "0", "max-length-factor": "3"}
 _OPUS = {**_MARIANS, "beam-size": "6", "normalize": "1"}
+# Those of Bergamot's engine, for models in binary form.
+_BERGAMOTS = {**_MARIANS, "beam-size": "1", "max-length-factor": "2"}
+_NPZ, _BINARY = ".npz", ".bin"
 
 
 def is_marian(path: pathlib.Path) -> bool:
     """Whether a path is a model of Marian's, or a folder with one."""
-    return path.suffix == ".npz" if path.is_file() else bool(_models(path))
+    return _is_model(path) if path.is_file() else bool(_models(path))
 
 
 def read(model_dir: pathlib.Path, checkpoint_path: str = "") -> OpenModel:
@@ -68,7 +75,10 @@ def read(model_dir: pathlib.Path, checkpoint_path: str = "") -> OpenModel:
     path = pathlib.Path(checkpoint_path) if checkpoint_path else _model_file(model_dir)
     if not path.is_file():
         raise UserError(f"{path}: no such file; correct --model_dir or --checkpoint_path")
-    tensors = safe_files.read_npz(path)
+    if path.suffix == _BINARY:
+        tensors, is_8_bits = read_binary(path)
+    else:
+        tensors, is_8_bits = safe_files.read_npz(path), False
     decoder, has_decoder = _decoder_settings(path, folder)
     _check_files(folder)
     settings = read_settings(path, tensors)
@@ -76,7 +86,11 @@ def read(model_dir: pathlib.Path, checkpoint_path: str = "") -> OpenModel:
     hparams = find_hparams(settings, _never_output(target.vocabulary, decoder), path)
     embeddings = _embeddings(settings, tensors)
     sizes = (len(source.order), len(target.order))
-    ours = {name: _in_our_form(tensor) for name, tensor in tensors.items() if name != SETTINGS}
+    ours = {
+        name: _in_our_form(tensor)
+        for name, tensor in tensors.items()
+        if name != SETTINGS and not name.endswith(INPUT_MULTIPLIER)
+    }
     require_floats(ours, str(path))
     if embeddings[0] == embeddings[1] and source.order != target.order:
         raise DataError(f"{path}: {embeddings[0]} is of both sides, but their vocabularies differ")
@@ -92,6 +106,7 @@ def read(model_dir: pathlib.Path, checkpoint_path: str = "") -> OpenModel:
         yield from transformer_parts(hparams, MarianNames())
 
     check(parts(), ours, str(path))
+    usual = _BERGAMOTS if path.suffix == _BINARY else _OPUS
     return OpenModel(
         str(path),
         hparams,
@@ -99,7 +114,9 @@ def read(model_dir: pathlib.Path, checkpoint_path: str = "") -> OpenModel:
         target.vocabulary,
         list(parts()),
         ours,
-        _decode_hparams(decoder, _MARIANS if has_decoder else _OPUS),
+        _decode_hparams(decoder, _MARIANS if has_decoder else usual),
+        is_8_bits,
+        _shortlist(folder, decoder, source, target),
     )
 
 
@@ -107,9 +124,19 @@ def read(model_dir: pathlib.Path, checkpoint_path: str = "") -> OpenModel:
 
 
 def _models(folder: pathlib.Path) -> list[pathlib.Path]:
-    """Returns the models in a folder, without the states of Marian's optimizers."""
-    found = sorted(folder.glob("*.npz"))
-    return [path for path in found if not path.name.endswith(".optimizer.npz")]
+    """Returns the models in a folder: of several forms, those of the most exact one."""
+    files = [path for path in sorted(folder.glob("*")) if _is_model(path)]
+    exact = [path for path in files if path.suffix == _NPZ]
+    if not exact and len(files) > 1:
+        exact = [path for path in files if not read_binary(path)[1]]
+    return exact or files
+
+
+def _is_model(path: pathlib.Path) -> bool:
+    """Whether a file is a model, and not the state of an optimizer, or of another toolkit."""
+    if path.suffix == _BINARY:
+        return path.is_file() and is_binary(path)
+    return path.suffix == _NPZ and not path.name.endswith(".optimizer.npz")
 
 
 def _model_file(model_dir: pathlib.Path) -> pathlib.Path:
@@ -131,7 +158,7 @@ def _model_file(model_dir: pathlib.Path) -> pathlib.Path:
         raise UserError(
             f"{model_dir} has {len(found)} models ({names}): name one with --checkpoint_path"
             if found
-            else f"{model_dir} has no model of Marian's (.npz): correct --model_dir"
+            else f"{model_dir} has no model of Marian's (.npz or .bin): correct --model_dir"
         )
     return found[0]
 
@@ -142,11 +169,14 @@ def _decoder_settings(path: pathlib.Path, folder: pathlib.Path) -> tuple[dict[st
     Raises:
         UserError: one is not known, and not off.
     """
-    for file in (path.with_name(f"{path.name}.decoder.yml"), folder / "decoder.yml"):
+    own = (path.with_name(f"{path.name}.decoder.yml"), folder / "decoder.yml")
+    for file in (*own, *sorted(folder.glob("config*.yml"))):
         if file.is_file():
             found = safe_files.read_yaml(file)
             if not isinstance(found, dict):
                 raise DataError(f"{file}: expected settings by name, got {quoted(found)}")
+            if file not in own and path.name not in _names_in(found, "models"):
+                continue  # Bergamot's students come with one for each form of the model
             DECODER.require(
                 str(file), {name: value for name, value in found.items() if not is_setting(name)}
             )
@@ -165,7 +195,7 @@ def _check_files(folder: pathlib.Path) -> None:
 
 
 def _names_in(decoder: Any, key: str) -> list[str]:
-    """Returns the names of the files that decoder.yml lists, without their folders."""
+    """Returns the names of the files that the decoder's settings list, without their folders."""
     listed = decoder.get(key) if isinstance(decoder, dict) else None
     files = listed if isinstance(listed, list) else []
     names = [pathlib.PurePath(name).name for name in files if isinstance(name, str)]
@@ -192,6 +222,19 @@ def _decode_hparams(decoder: Mapping[str, Any], defaults: Mapping[str, str]) -> 
     return changes
 
 
+def _shortlist(
+    folder: pathlib.Path, decoder: Mapping[str, Any], source: Side, target: Side
+) -> Shortlist | None:
+    """Returns the short list that the settings name first, or the only one, by our ids."""
+    named = [name for name in _names_in(decoder, "shortlist")[:1] if name.endswith(_BINARY)]
+    found = [folder / name for name in named if (folder / name).is_file()] or [
+        path for path in sorted(folder.glob(f"*{_BINARY}")) if path.is_file() and is_shortlist(path)
+    ]
+    if len(found) != 1:
+        return None
+    return read_shortlist(found[0], source.order, target.order)
+
+
 # ---- vocabularies
 
 
@@ -204,6 +247,9 @@ def _sides(folder: pathlib.Path, decoder: Mapping[str, Any]) -> tuple[Side, Side
             for pattern in ("*vocab*.yml", "*vocab*.yaml", "*vocab*.json", "*vocab*.spm")
             for path in sorted(folder.glob(pattern))
         ]
+        # Bergamot's names of the files of two vocabularies: in this order.
+        if [name.partition(".")[0] for name in found] == ["srcvocab", "trgvocab"]:
+            return _side(folder / found[0], "source"), _side(folder / found[1], "target")
         if len(found) != 1:
             listed = ", ".join(found) or "expected *vocab*.yml or .spm"
             raise UserError(

@@ -1,11 +1,13 @@
 """What is known of the keys of the settings of Marian's models.
 
 Of files, Marian reads a model and those that decoder.yml names: no other has an effect. Of keys,
-without effect is what belongs to other kinds of models, to training, to the machine, or to the form
+without effect is what belongs to other kinds of models (`marian_settings.py` checks what is of
+recurrent decoders), to training, to the machine, or to the form
 of Marian's input and output.
 """
 
 from t2t_lite.interop.imports.known_keys import known
+from t2t_lite.interop.layouts.marian import DECODER_SELF
 
 # The settings inside a model. A list is written as its items, joined by +.
 MODEL = known(
@@ -22,7 +24,7 @@ MODEL = known(
     """,
     **{
         "type": ("transformer",),
-        "transformer-decoder-autoreg": ("self-attention",),
+        "transformer-decoder-autoreg": tuple(DECODER_SELF),
         "transformer-postprocess-emb": ("d", ""),
         "transformer-ffn-depth": ("2",),
         "transformer-decoder-ffn-depth": ("0", "2"),
@@ -34,13 +36,15 @@ MODEL = known(
 # Those of decoder.yml.
 DECODER = known(
     read="""
-        models vocabs beam-size normalize word-penalty max-length-factor allow-unk allow-special
+        models vocabs shortlist beam-size normalize word-penalty max-length-factor allow-unk
+        allow-special
     """,
     without_effect="""
         authors cite build-info config workspace log log-.* quiet quiet-.* seed check-nan
         interpolate-env-vars relative-paths dump-config sigterm port model-mmap
         input output tsv tsv-fields n-best alignment word-scores stat-freq no-spm-decode
         max-length max-length-crop devices num-devices cpu-threads data-threads
+        max-length-break ssplit-.* skip-cost gemm-precision cache-.*
         mini-batch.* maxi-batch.* fp16 precision optimize gemm-type quantize-range
     """,
     weights=(["1"], ["1.0"], "1", "1.0"),

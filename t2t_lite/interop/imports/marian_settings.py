@@ -11,7 +11,15 @@ from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.interop.imports import safe_files
 from t2t_lite.interop.imports.marian_keys import MODEL
 from t2t_lite.interop.imports.safe_files import Tensor
-from t2t_lite.interop.layouts.marian import ACTIVATIONS, SETTINGS, SIZES, STEPS, TIES
+from t2t_lite.interop.layouts.marian import (
+    ACTIVATIONS,
+    DECODER_SELF,
+    RECURRENT,
+    SETTINGS,
+    SIZES,
+    STEPS,
+    TIES,
+)
 
 _LARGEST_SETTINGS = 1 << 20  # bytes
 _DEEPEST = 1000  # layers that may be listed
@@ -86,6 +94,7 @@ def find_hparams(
         return TransformerHParams(
             **found,
             ffn_activation=reader.activation(),
+            decoder_self=reader.decoder_self(),
             attention_bias=True,
             softmax_bias=not reader.is_on("output-omit-bias"),
             softmax_padding=False,
@@ -143,6 +152,15 @@ class _Reader:
             raise self.refuse("transformer-ffn-activation", "only relu, swish and gelu")
         old = name == "gelu" and not self.is_since(_FIRST_EXACT_GELU)
         return "gelu_sigmoid" if old else ACTIVATIONS[name]
+
+    def decoder_self(self) -> str:
+        """Returns what a decoder reads earlier targets with."""
+        found = DECODER_SELF[self.text("transformer-decoder-autoreg", "self-attention")]
+        if found == "ssru":
+            for name, value in RECURRENT.items():
+                if self.text(name, "false") != value:
+                    raise self.refuse(name, f"only {value} in a recurrent decoder")
+        return found
 
     def is_since(self, release: tuple[int, int, int]) -> bool:
         """Whether a release of Marian, or a later one, has written the model."""

@@ -14,6 +14,7 @@ from t2t_lite.interop.imports import safe_files
 from t2t_lite.interop.imports.safe_files import Tensor
 from t2t_lite.interop.layouts.parts import Part
 from t2t_lite.text import imported_encoder
+from t2t_lite.text.alignment.shortlist import Shortlist
 
 NO_ID = -1  # in an order of ids: nothing there
 
@@ -116,6 +117,8 @@ class OpenModel:
         parts: every variable of our model, with the names of its tensors.
         tensors: the tensors by name, in our layout and with our ids.
         decode_hparams: the search with which the model is published.
+        is_8_bits: whether the weights are those of an 8-bit model.
+        shortlist: the short list that is published with the model, by our ids.
     """
 
     path: str
@@ -125,6 +128,8 @@ class OpenModel:
     parts: Iterable[Part]
     tensors: Mapping[str, Tensor]
     decode_hparams: str
+    is_8_bits: bool = False
+    shortlist: Shortlist | None = None
 
 
 def language_labels(pieces: Sequence[str]) -> dict[str, int]:

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from t2t_lite import files, registry
 from t2t_lite.errors import UserError, first_line
-from t2t_lite.interop.imports import HUGGING_FACE, MARIAN, T2T, hugging_face, marian
+from t2t_lite.interop.imports import HUGGING_FACE, IS_8_BITS, MARIAN, T2T, hugging_face, marian
 from t2t_lite.interop.imports.open_model import OpenModel
 from t2t_lite.interop.imports.run import save
 from t2t_lite.interop.imports.weights import assign
@@ -22,6 +22,7 @@ from t2t_lite.text.languages import Languages, speaking
 log = logging.getLogger(__name__)
 
 _SIDES = {"inputs": "source", "targets": "target"}
+_SHORTLIST = "shortlist.txt"  # in the run folder
 _PROBLEM, _MODEL, _SET = "translate_imported", "transformer", "transformer_finetune"
 
 
@@ -70,15 +71,21 @@ def import_run(
     model = marian.read(path, checkpoint_path) if kind == MARIAN else hugging_face.read(path)
     try:
         with files.whole_folder(output_dir) as new:
-            _write_vocabularies(model, new, Languages(source_language, target_language))
+            encoders = _write_vocabularies(model, new, Languages(source_language, target_language))
+            if model.shortlist:
+                model.shortlist.write(str(new / _SHORTLIST), encoders)
             _write(model, new, output_dir)
     except tf.errors.OpError as error:
         raise UserError(f"cannot write {output_dir}: {first_line(error)}") from error
     log.info("wrote run folder %s", output_dir)
+    if model.shortlist:
+        log.info("it has the model's short list: --shortlist=%s/%s", output_dir, _SHORTLIST)
 
 
-def _write_vocabularies(model: OpenModel, folder: pathlib.Path, languages: Languages) -> None:
-    """Writes the vocabularies, with the default languages if they are known."""
+def _write_vocabularies(
+    model: OpenModel, folder: pathlib.Path, languages: Languages
+) -> dict[str, ImportedEncoder]:
+    """Writes the vocabularies, with the default languages if they are known; returns encoders."""
     paths = {name: folder / f"vocab.imported.{side}.json" for name, side in _SIDES.items()}
     for vocabulary, path in zip((model.source, model.target), paths.values(), strict=True):
         vocabulary.write(path)
@@ -88,6 +95,7 @@ def _write_vocabularies(model: OpenModel, folder: pathlib.Path, languages: Langu
     ):
         if isinstance(encoder, ImportedEncoder) and encoder is not encoders[name]:
             dataclasses.replace(vocabulary, language=encoder.language).write(paths[name])
+    return encoders
 
 
 def _write(model: OpenModel, folder: pathlib.Path, output_dir: str) -> None:
@@ -101,7 +109,11 @@ def _write(model: OpenModel, folder: pathlib.Path, output_dir: str) -> None:
         # Every run has these; they mean nothing without training.
         random_seed=0,
         parts=1,
-        others={"hparams": "", "imported_from": os.path.abspath(model.path)},
+        others={
+            "hparams": "",
+            "imported_from": os.path.abspath(model.path),
+            IS_8_BITS: model.is_8_bits,
+        },
     )
     with without_initial_values():
         transformer = registry.model(_MODEL)(

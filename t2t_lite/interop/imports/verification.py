@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.translator import Translator
 from t2t_lite.errors import DataError, UserError, quoted
+from t2t_lite.interop.imports import IS_8_BITS
 from t2t_lite.metrics.bleu import corpus_bleu
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.text.text_files import read_lines
@@ -14,6 +15,7 @@ from t2t_lite.text.text_files import read_lines
 _BLOCK = 3  # lines of source, reference and translation, before an empty one
 _MOST_SHOWN = 3  # differences
 LEAST_EQUAL = 98  # % of the outputs; rounding may exchange hypotheses that score almost alike
+LEAST_BLEU = 80  # instead, for a model in 8 bits: here, activations are not rounded
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,15 +26,29 @@ class Verification:
         equal: how many outputs are as expected.
         count: how many outputs there are.
         report: lines for users, with some that are not.
+        bleu: of the outputs against the expected ones, from 0 to 100.
+        is_8_bits: whether an 8-bit model has written the expected ones.
     """
 
     equal: int
     count: int
     report: str
+    bleu: float = 100.0
+    is_8_bits: bool = False
 
     def require_equal(self) -> None:
-        """Raises `UserError` if fewer outputs than `LEAST_EQUAL` % are as expected."""
-        if 100 * self.equal < LEAST_EQUAL * self.count:
+        """Raises `UserError` if too few outputs are as expected.
+
+        At least `LEAST_EQUAL` % must be; for an 8-bit model, BLEU must be at least `LEAST_BLEU`.
+        """
+        if self.is_8_bits:
+            if self.bleu < LEAST_BLEU:
+                raise UserError(
+                    f"BLEU against the expected outputs is {self.bleu:.2f}, below {LEAST_BLEU}, "
+                    "which an 8-bit model reaches here: check that the model, the search and the "
+                    "short list are those of the expected outputs"
+                )
+        elif 100 * self.equal < LEAST_EQUAL * self.count:
             raise UserError(
                 f"only {self.equal} of {self.count} outputs are as expected, fewer than "
                 f"{LEAST_EQUAL} %: check that the model, the languages and the search are those of "
@@ -51,7 +67,8 @@ def verify(output_dir: str, pairs: Sequence[tuple[str, str]]) -> Verification:
         UserError: the run cannot be opened.
     """
     sources, expected = zip(*pairs, strict=True)
-    outputs = Translator(Decoder.from_run(RunFolder.open(output_dir)))(list(sources))
+    run = RunFolder.open(output_dir)
+    outputs = Translator(Decoder.from_run(run))(list(sources))
     both = list(zip(outputs, expected, strict=True))
     others = [number for number, (ours, theirs) in enumerate(both, 1) if ours != theirs]
     equal, count = len(both) - len(others), len(both)
@@ -63,7 +80,8 @@ def verify(output_dir: str, pairs: Sequence[tuple[str, str]]) -> Verification:
     for number in others[:_MOST_SHOWN]:
         ours, theirs = both[number - 1]
         lines += [f"{number} ours:     {ours}", f"{number} expected: {theirs}"]
-    return Verification(equal, count, "\n".join(lines))
+    is_8_bits = bool(run.settings.others.get(IS_8_BITS))
+    return Verification(equal, count, "\n".join(lines), bleu.score, is_8_bits)
 
 
 def read_pairs(path: pathlib.Path) -> Sequence[tuple[str, str]]:

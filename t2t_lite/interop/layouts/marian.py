@@ -38,6 +38,14 @@ STEPS = {
     "transformer-postprocess": Steps("layer_postprocess_sequence", "dan"),
     "transformer-postprocess-top": Steps("layer_final_sequence", "n"),
 }
+# What a decoder reads earlier targets with, by Marian's names.
+DECODER_SELF = {"self-attention": "attention", "rnn": "ssru"}
+# What the unit of a recurrent decoder must be.
+RECURRENT = {
+    "dec-cell": "ssru",
+    "layer-normalization": "false",
+    "transformer-rnn-projection": "false",
+}
 # By Marian's names; before 1.12.3, its gelu was another function.
 ACTIVATIONS = {"relu": "relu", "swish": "swish", "gelu": "gelu"}
 # What Marian ties by each setting, and our hyperparameter for it. A model has at most one of them;
@@ -90,7 +98,7 @@ class MarianNames:
 
     def norm(self, side: str, layer: int, block: str, place: str, kind: str) -> str:
         """See `parts.Names`."""
-        block = "ffn_ffn" if block == "ffn" else f"{_BLOCKS[block]}_Wo"
+        block = {"ffn": "ffn_ffn", "ssru": "rnn_ffn"}.get(block) or f"{_BLOCKS[block]}_Wo"
         end = "_pre" if place == "before" else ""
         return f"{side}_l{layer + 1}_{block}_ln_{_KINDS[kind]}{end}"
 
@@ -99,7 +107,7 @@ class MarianNames:
         return f"{side}_top_ln_{_KINDS[kind]}"
 
 
-_BLOCKS = {"self": "self", "source": "context"}
+_BLOCKS = {"self": "self", "source": "context", "ssru": "rnn"}
 _KINDS = {"kernel": "W", "bias": "b", "gamma": "scale", "beta": "bias"}
 
 

@@ -20,13 +20,16 @@ class Names(Protocol):
     """How a family of models names its tensors; layers count from 0."""
 
     def attention(self, side: str, layer: int, block: str, part: str, kind: str) -> str:
-        """Returns the name of part q, k, v or o of block self or source; kind: kernel or bias."""
+        """Returns the name of part q, k, v or o of block self or source; kind: kernel or bias.
+
+        A block ssru, in place of self, has the parts "" (the candidate) and f (the gate).
+        """
 
     def feed_forward(self, side: str, layer: int, part: str, kind: str) -> str:
         """Returns the name of the product expand or contract; kind: kernel or bias."""
 
     def norm(self, side: str, layer: int, block: str, place: str, kind: str) -> str:
-        """Returns the name in the normalisation before or after block self, source or ffn.
+        """Returns the name in the normalisation before or after block self, ssru, source or ffn.
 
         kind: gamma or beta.
         """
@@ -58,6 +61,12 @@ def _layer(h: TransformerHParams, names: Names, side: str, number: int) -> Itera
     layer, d = f"{side}.stack.{number}", h.hidden_size
     blocks = {"self": "attention", "ffn": "feed_forward"}
     products = {("self", "attention.qkv"): "qkv", ("self", "attention.output_projection"): "o"}
+    if side == "decoder" and h.decoder_self == "ssru":
+        blocks, products = {"ssru": "attention", "ffn": "feed_forward"}, {}
+        kernels = tuple(names.attention(side, number, "ssru", part, "kernel") for part in ("", "f"))
+        yield Part(f"{layer}.attention.projection.kernel", kernels, (d, d))
+        bias = names.attention(side, number, "ssru", "f", "bias")
+        yield Part(f"{layer}.attention.gate_bias", (bias,), (d,))
     if side == "decoder":
         blocks["source"] = "source"
         products |= {

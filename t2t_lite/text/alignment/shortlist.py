@@ -72,6 +72,11 @@ class Shortlist:
         vocabulary = np.flatnonzero(used)
         return vocabulary, permitted[:, vocabulary]
 
+    def lists(self) -> tuple[list[int], list[list[int]]]:
+        """Returns the candidates of every source, and for each source id those that it adds."""
+        added = [sorted({*ids[ids != PAD_ID].tolist()}) for ids in self._translations]
+        return self._always.tolist(), added
+
     def coverage(self, pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[float, float]:
         """Returns the share of target ids that are candidates, and the mean number of candidates.
 

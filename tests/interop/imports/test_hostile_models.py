@@ -181,7 +181,6 @@ def test_an_error_without_a_text_is_named_by_its_type(marian, monkeypatch):
     [
         ("type", "s2s"),
         ("transformer-decoder-autoreg", "average-attention"),
-        ("transformer-decoder-autoreg", "rnn"),
         ("transformer-postprocess-emb", "dn"),
         ("transformer-preprocess", "r"),
         ("transformer-postprocess", "dh"),
@@ -210,6 +209,19 @@ def test_an_error_without_a_text_is_named_by_its_type(marian, monkeypatch):
 def test_what_has_no_counterpart_is_refused_by_name(marian, name: str, value: str):
     change_marian(marian, settings={name: value})
     assert f"{name}={value.strip('[]').replace(', ', '+')} has no counterpart" in refusal(marian)
+
+
+@pytest.mark.parametrize(
+    ("settings", "refused"),
+    [
+        ({}, "dec-cell=gru"),
+        ({"dec-cell": "ssru", "layer-normalization": "true"}, "layer-normalization=true"),
+        ({"dec-cell": "ssru", "transformer-rnn-projection": "true"}, "rnn-projection=true"),
+    ],
+)
+def test_a_recurrent_decoder_must_be_an_ssru(marian, settings: dict[str, str], refused: str):
+    change_marian(marian, settings={"transformer-decoder-autoreg": "rnn", **settings})
+    assert f"{refused} has no counterpart" in refusal(marian)
 
 
 @pytest.mark.parametrize(
