@@ -144,7 +144,7 @@ def _sources(run: RunFolder, decoder: Decoder, dev_file: str) -> list[Source]:
         if not lines:
             raise UserError(f"{dev_file} has no text: expected sources, one per line")
         return decoder.text.encode(lines[:_CALIBRATED], name=f"{dev_file}, line")
-    data_dir = str(run.flags.get("data_dir", ""))
+    data_dir = str(run.settings.data_dir or "")
     try:
         paths = run.problem.existing_filepaths(data_dir, DatasetSplit.EVAL)
     except UserError as error:
