@@ -18,7 +18,7 @@ from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.hypotheses import Source
 from t2t_lite.decoding.tensorflow_engine import TensorFlowEngine
-from t2t_lite.errors import UserError
+from t2t_lite.errors import UsageError, UserError
 from t2t_lite.interop.export.firefox_model import (
     Side,
     arrays_of,
@@ -114,7 +114,13 @@ def export(
 
     Raises:
         UserError: the engine does not run the model; the message names what it lacks.
+        UsageError: the hparams change the search, which is the engine's own.
     """
+    if hparams.copy(shortlist="") != DecodeHParams.of(run).copy(shortlist=""):
+        raise UsageError(
+            "--decode_hparams: Bergamot's engine searches with settings of its own; with "
+            "--format=firefox, set only shortlist"
+        )
     named = (run.problem.source_language, run.problem.target_language)
     pair = [a or b or c for a, b, c in zip(codes, named, _USUAL_CODES, strict=True)]
     for flag, code in zip(("from_code", "to_code"), pair, strict=True):
@@ -168,6 +174,11 @@ def _multipliers(
         for source, beams in zip(sources, decoder.decode(sources), strict=True)
         if beams
     ]
+    if not pairs:
+        raise UserError(
+            "the dev split is empty: name sources, one per line, with --dev_file, on which the "
+            "quantization of activations is measured"
+        )
     assert isinstance(decoder.engine, TensorFlowEngine)
     return input_multipliers(decoder.engine.models[0], parts, pairs)
 

@@ -22,7 +22,7 @@ from t2t_lite.interop.layouts.marian import (
     settings_array,
 )
 from t2t_lite.interop.layouts.parts import Part, embedding_parts, transformer_parts, values_of
-from t2t_lite.models.output_projection import EXCLUDED
+from t2t_lite.layers.dense import EXCLUDED
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.text.alignment.shortlist import Shortlist

@@ -11,7 +11,7 @@ from support import small_runs
 from support.model_kinds import make_model, model_of, with_noise
 from t2t_lite import registry
 from t2t_lite.decoding.decoder import Decoder
-from t2t_lite.errors import UserError
+from t2t_lite.errors import UsageError, UserError
 from t2t_lite.interop.export import firefox
 from t2t_lite.interop.export.firefox_model import (
     Side,
@@ -127,6 +127,17 @@ def test_the_engine_writes_what_the_decoder_writes(run, exported):
 
 
 # ---- what is refused
+
+
+@pytest.mark.integration
+def test_the_search_is_the_engines(run, tmp_path):
+    with pytest.raises(UsageError, match="set only shortlist"):
+        firefox.export(run, None, str(tmp_path), DecodeHParams.of(run, "beam_size=3"))
+    with pytest.raises(UserError, match="or name sources, one per line, with --dev_file"):
+        firefox.export(run, None, str(tmp_path), DecodeHParams.of(run))
+    with pytest.raises(UsageError, match="--to_code=a/b: expected the code of a language"):
+        firefox.export(run, None, str(tmp_path), DecodeHParams.of(run), ("de", "a/b"))
+    assert not (tmp_path / "firefox").exists()
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def test_a_student_computes_what_marian_computes(golden, tmp_path):
     wanted = [float(line) for line in lines(golden, "scores.txt")]
     np.testing.assert_allclose(found, wanted, atol=1e-4)
     dev = str(golden / "ssru" / "source.txt")
-    firefox.export(run, None, str(tmp_path), hparams, dev_file=dev)
+    firefox.export(run, None, str(tmp_path), DecodeHParams.of(run), dev_file=dev)
     (path,) = (tmp_path / "firefox" / "1").glob("*.float32.bin")
     tensors, _ = read_binary(path)
     with np.load(golden / "ssru" / "model.npz") as archive:
