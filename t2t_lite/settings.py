@@ -48,6 +48,7 @@ class Setting:
         default: the default value, which is always allowed; "" for a required str.
         help: its meaning and unit.
         choices: the allowed values of a str; empty: any value.
+        remedies: what to do in place of giving some other values, such as T2T's.
         minimum: the smallest allowed number.
         maximum: the largest allowed number.
         above: the number that all allowed ones are greater than.
@@ -63,6 +64,7 @@ class Setting:
     default: Any
     help: str
     choices: tuple[str, ...] = ()
+    remedies: Mapping[str, str] | None = None
     minimum: float | None = None
     maximum: float | None = None
     above: float | None = None
@@ -102,6 +104,8 @@ class Setting:
         Raises:
             UsageError: the value is not allowed; the message has its bounds and its meaning.
         """
+        if self.remedies and isinstance(value, str) and value in self.remedies:
+            raise UsageError(f"{label or self.name}={value}: {self.remedies[value]}")
         if not self._allows(value):
             kind = _KINDS[self.kind][1] if self.kind in _KINDS else f"a {self.kind.__name__}"
             expected = self.bounds if self.choices else ", ".join(filter(None, [kind, self.bounds]))
@@ -154,6 +158,7 @@ def setting(
     help: str,
     *,
     choices: Iterable[str] = (),
+    remedies: Mapping[str, str] | None = None,
     minimum: float | None = None,
     maximum: float | None = None,
     above: float | None = None,
@@ -169,6 +174,7 @@ def setting(
         default: the field's default, or REQUIRED.
         help: its meaning and unit.
         choices: the allowed values of a str; empty: any value.
+        remedies: what to do in place of giving some other values; the error says it.
         minimum: the smallest allowed number.
         maximum: the largest allowed number.
         above: the number that all allowed ones are greater than.
@@ -183,7 +189,7 @@ def setting(
     """
     bounds = {"minimum": minimum, "maximum": maximum, "above": above, "below": below}
     told: dict[str, Any] = {"help": help, "choices": tuple(choices), **bounds}
-    told |= {"reads": reads, "writes": writes}
+    told |= {"remedies": remedies, "reads": reads, "writes": writes}
     metadata = {_KEY: told, "path": path or reads or writes, "group": group}
     field: Any = dataclasses.field(default=default, metadata=metadata)
     return typing.cast(T, field)

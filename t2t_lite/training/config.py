@@ -35,6 +35,21 @@ FOLLOWING = {
     "continuous_decode_on_eval_data": Followed("decode", decodes=True),
 }
 SCHEDULES = ("continuous_train_and_eval", "train", "evaluate", *FOLLOWING)
+# T2T's other schedules.
+_REMEDIES = {
+    "continuous_decode_from_file": "t2t-translate-all --wait_minutes=N decodes a file with each "
+    "checkpoint",
+    "continuous_decode_on_train_data": "t2t-decoder --dataset_split=train decodes the training "
+    "data with a checkpoint, which takes too long for each one",
+    "decode": "t2t-decoder decodes with a checkpoint",
+    "evaluate_on_train_data": "give continuous_eval_on_train_data and --eval_timeout_mins=0, which "
+    "evaluates the checkpoints that are there",
+    "run_std_server": "there are no parameter servers; --worker_hosts trains on several machines",
+    "test": "give --train_steps=1 --eval_steps=1 for a trial",
+    "train_and_evaluate": "give continuous_train_and_eval",
+    "train_eval_and_decode": "give continuous_train_and_eval, whose evaluations decode; with "
+    "--schedule=continuous_decode, another process also writes the outputs",
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -89,6 +104,7 @@ class TrainerConfig(Config):
         "Alternate training and evaluation, only train, or only evaluate the newest checkpoint. "
         "Or, beside another process that trains, evaluate or decode each of its checkpoints.",
         choices=SCHEDULES,
+        remedies=_REMEDIES,
         group="Evaluation and checkpoints",
     )
     local_eval_frequency: int = setting(

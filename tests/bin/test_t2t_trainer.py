@@ -72,9 +72,16 @@ _SEED, _WHOLE = f"--random_seed={2**32}", "expected a whole number"
         ("--decode_hparams=beem_size=2", "unknown decode hparam 'beem_size'; did you mean"),
         ("--decode_hparams=beam_size=0", f"decode hparam beam_size=0: {_WHOLE}, at least 1"),
         (
-            "--schedule=train_and_evaluate",
+            "--schedule=trian",
             "continuous_train_and_eval, train, evaluate, continuous_eval, ",
         ),
+        ("--schedule=train_and_evaluate", "=train_and_evaluate: give continuous_train_and_eval"),
+        ("--schedule=continuous_decode_from_file", "t2t-translate-all --wait_minutes=N decodes"),
+        (
+            "--schedule=evaluate_on_train_data",
+            "continuous_eval_on_train_data and --eval_timeout_mins=0",
+        ),
+        ("--schedule=run_std_server", "--worker_hosts trains on several machines"),
         ("--train_step=5", "unknown flag --train_step; did you mean 'train_steps'?"),
         ("--train_steps=0", "--train_steps=0: expected a whole number, at least 1"),
         ("--best_metric=belu", "unknown metric 'belu'; did you mean 'bleu'"),
