@@ -33,7 +33,7 @@ _MAY_CHANGE = frozenset(
     {
         *("output_dir", "data_dir", "accept_changed_data", "train_minutes", "keep_checkpoint_max"),
         *("save_checkpoints_secs", "keep_best_max", "eval_timeout_mins", "log_step_count_steps"),
-        *("profile", "worker_gpu", "worker_hosts", "worker_id", "simulate_devices"),
+        *("callbacks", "profile", "worker_gpu", "worker_hosts", "worker_id", "simulate_devices"),
     }
 )
 
