@@ -1,4 +1,4 @@
-"""t2t-exporter: exports a trained model for TensorFlow Serving, Keras, CTranslate2 or Argos."""
+"""t2t-exporter: exports a trained model for other programs."""
 
 import pathlib
 import types
@@ -9,15 +9,16 @@ from t2t_lite.errors import UsageError
 from t2t_lite.search.decode_hparams import DecodeHParams
 
 _SAVED_MODEL, _KERAS, _CTRANSLATE2, _ARGOS = "savedmodel", "keras", "ctranslate2", "argos"
-_FIREFOX = "firefox"
+_FIREFOX, _MARIAN, _HUGGING_FACE = "firefox", "marian", "huggingface"
 _NOT_QUANTIZED = "float32"
 
 COMMAND = Command(
     "t2t-exporter",
     "exports a trained model as a SavedModel that includes the search, as a Keras\n"
-    "model, for CTranslate2, as a package for Argos Translate, or for Bergamot's engine, which\n"
-    "translates in Firefox. Each export is a new version, with a README.md: a model card with\n"
-    "usage, data, licence and scores.",
+    "model, for CTranslate2, as a package for Argos Translate, for Bergamot's engine, which\n"
+    "translates in Firefox, or in the form of Marian or of Hugging Face's transformers. Each\n"
+    "export is a new version, with a README.md: a model card with usage, data, licence and\n"
+    "scores.",
     [
         "t2t-exporter --output_dir=runs/base --export_dir=exports",
         "t2t-exporter --output_dir=runs/base --checkpoint_path=averaged \\",
@@ -32,14 +33,17 @@ COMMAND = Command(
                 "",
                 "Folder of exports (default: export in the run folder). Version N is written to "
                 "translate/N (text to text) and ids/N, for TensorFlow Serving; to keras/N; to "
-                "ctranslate2/N, argos/N or firefox/N.",
+                "ctranslate2/N, argos/N, firefox/N, marian/N or huggingface/N.",
             ),
             Flag(
                 "format",
                 str,
                 _SAVED_MODEL,
                 "Format to write.",
-                choices=(_SAVED_MODEL, _KERAS, _CTRANSLATE2, _ARGOS, _FIREFOX),
+                choices=(
+                    *(_SAVED_MODEL, _KERAS, _CTRANSLATE2, _ARGOS, _FIREFOX, _MARIAN),
+                    _HUGGING_FACE,
+                ),
             ),
             Flag(
                 "decode_hparams",
@@ -47,8 +51,9 @@ COMMAND = Command(
                 "",
                 "Changes to the problem's search settings, for a SavedModel: NAME=VALUE,... "
                 "(t2t-decoder --help). With return_beams=true it returns all hypotheses. "
-                "CTranslate2's README.md shows these settings; Argos Translate takes only "
-                "source_language and target_language, and Bergamot's engine shortlist.",
+                "CTranslate2's README.md shows these settings; Marian's and Hugging Face's folders "
+                "hold those that these programs have; Argos Translate takes only source_language "
+                "and target_language, and Bergamot's engine shortlist.",
             ),
             Flag(
                 "quantization",
@@ -101,6 +106,14 @@ def main(args: types.SimpleNamespace) -> None:
 
         codes = (args.from_code, args.to_code)
         firefox.export(run, checkpoint, export_dir, hparams, codes, args.dev_file)
+    elif args.format == _MARIAN:
+        from t2t_lite.interop.export import marian
+
+        marian.export(run, checkpoint, export_dir, hparams)
+    elif args.format == _HUGGING_FACE:
+        from t2t_lite.interop.export import hugging_face
+
+        hugging_face.export(run, checkpoint, export_dir, hparams)
     else:
         from t2t_lite.interop.export import ctranslate2
 

@@ -23,7 +23,7 @@ from t2t_lite.layers.attention import EncoderDecoderAttention, SelfAttention
 from t2t_lite.layers.dense import FeedForward, Projection
 from t2t_lite.layers.relative_attention import RelativeSelfAttention
 from t2t_lite.layers.transformer_layers import LayerSteps, Position, Residual
-from t2t_lite.models.known_weights import described
+from t2t_lite.models.plain_transformer import require_plain
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.models.transformer import (
     Transformer,
@@ -123,41 +123,10 @@ def require_convertible(model: Seq2Seq) -> TransformerHParams:
     Raises:
         UserError: it cannot; the message names the model, or the hparam.
     """
-    hparams = model.hparams
-    parts = (TransformerEncoder, TransformerDecoder)
-    is_plain = (
-        isinstance(model, Transformer) and (model.encoder_class, model.decoder_class) == parts
-    )
-    if not (is_plain and isinstance(hparams, TransformerHParams)):
-        raise UserError(
-            f"model {type(model).__name__}: CTranslate2 runs only Transformers; export a "
-            "SavedModel (--format=savedmodel)"
-        )
-    if hparams.prepends_inputs:
-        raise UserError(
-            f"hparam prepend_mode={hparams.prepend_mode}: a decoder in CTranslate2 cannot read the "
-            "source; export a SavedModel (--format=savedmodel)"
-        )
-    if not model.has_inputs:
-        raise UserError(
-            "a language model: the export for CTranslate2 is for models with a source; export a "
-            "SavedModel (--format=savedmodel)"
-        )
-    _refuse_own_layers(model)
+    hparams = require_plain(model, "CTranslate2")
     _refuse_other_layers(hparams)
     _is_pre_norm(hparams)
     return hparams
-
-
-def _refuse_own_layers(model: Seq2Seq) -> None:
-    """Raises UserError if a subclass has weights that a Transformer lacks."""
-    known = (model.encoder, model.decoder, model.inputs_embedding, model.output_projection)
-    ids = {id(weight) for part in known for weight in part.weights}
-    if own := [weight for weight in model.weights if id(weight) not in ids]:
-        raise UserError(
-            f"model {type(model).__name__}: CTranslate2 has no {described(model, own)}; export a "
-            "SavedModel (--format=savedmodel)"
-        )
 
 
 def _refuse_other_layers(h: TransformerHParams) -> None:

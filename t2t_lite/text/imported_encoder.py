@@ -178,6 +178,16 @@ class ImportedEncoder(LanguageTokens):
         """Whether the SentencePiece model alone tells how text becomes ids, and ids text."""
         return not self._added.ids and not self._cleans_spaces
 
+    @property
+    def added_tokens(self) -> Mapping[str, int]:
+        """The ids of the tokens that are split off a text before the model splits the rest."""
+        return self._added.ids
+
+    @property
+    def cleans_spaces(self) -> bool:
+        """Whether decoded text loses the spaces before punctuation."""
+        return self._cleans_spaces
+
     def split(self, lines: Sequence[str]) -> list[list[int]]:
         """Returns the ids of each line without language tokens."""
         if not self._added.ids:

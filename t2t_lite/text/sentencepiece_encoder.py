@@ -304,6 +304,32 @@ def has_our_rules(model: bytes) -> bool:
     )
 
 
+class Normalization(NamedTuple):
+    """What a model does with a text before it splits it.
+
+    Attributes:
+        charsmap: compiled rules of characters; empty: none.
+        adds_prefix: whether a space is put before the text.
+        removes_extra_spaces: whether spaces around the text and after spaces are removed.
+    """
+
+    charsmap: bytes
+    adds_prefix: bool
+    removes_extra_spaces: bool
+
+
+def normalization_of(model: bytes) -> Normalization:
+    """Returns how a model normalizes text; what its file does not say is on."""
+    rules = _Model.FromString(model).normalizer_spec
+    return Normalization(
+        rules.precompiled_charsmap,
+        *(
+            getattr(rules, name) or not rules.HasField(name)
+            for name in ("add_dummy_prefix", "remove_extra_whitespaces")
+        ),
+    )
+
+
 def with_more_pieces(model: bytes, pieces: Iterable[Piece]) -> bytes:
     """Returns a model that has further pieces after its own."""
     longer = _Model.FromString(model)

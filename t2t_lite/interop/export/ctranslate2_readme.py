@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from t2t_lite.decoding.ctranslate2_model import POSITIONS
 from t2t_lite.interop.export.pieces import language_tokens, sentencepiece_files, tokens_of
+from t2t_lite.interop.export.search_settings import USUAL_LENGTH, average_exponent
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text.alignment.shortlist import VMAP
@@ -99,8 +100,7 @@ _USE_IDS = """\
     found = ctranslate2.Translator(".").translate_batch([ids], {search})
     print(text["targets"].decode([int(i) for i in found[0].hypotheses[0]]))
 """
-_USUAL_LENGTH = 25  # subwords
-_LENGTHS = (10, _USUAL_LENGTH, 50, 100)
+_LENGTHS = (10, USUAL_LENGTH, 50, 100)
 _MOST_TOKENS = 20  # that a list names
 
 
@@ -124,9 +124,9 @@ def readme(
     """
     tokens = tokens_of(encoders)
     is_average = search.length_penalty == "average"
-    penalties = {n: search.alpha * n / (5 + n) for n in _LENGTHS}
-    nearest = f"{search.alpha:g}" if is_average else f"{penalties[_USUAL_LENGTH]:.2f}"
-    nearest = f"length_penalty={nearest}"
+    penalties = {n: average_exponent(search, n) for n in _LENGTHS}
+    exponent = average_exponent(search)
+    nearest = f"length_penalty={exponent:{'g' if is_average else '.2f'}}"
     hidden = [tokens.targets[id_] if tokens else str(id_) for id_ in never_output]
     return _README.format(
         problem=run.problem.name,

@@ -1,13 +1,11 @@
-"""Reads folders of Hugging Face's transformers: MarianMT, M2M100, SMaLL-100 and NLLB-200.
-
-The names and the computation are those of its modeling_marian.py and modeling_m2m_100.py.
-"""
+"""Reads folders of Hugging Face's transformers: MarianMT, Pegasus, M2M100, SMaLL-100, NLLB-200."""
 
 import pathlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from keras import ops
 
 from t2t_lite.errors import DataError, UserError, quoted
 from t2t_lite.interop.imports import hugging_face_keys as keys
@@ -18,26 +16,30 @@ from t2t_lite.interop.imports.hugging_face_tokens import Tokenizer, read_tokeniz
 from t2t_lite.interop.imports.open_model import OpenModel, Side
 from t2t_lite.interop.imports.safe_files import Tensor
 from t2t_lite.interop.imports.weights import check, in_order, require_floats
+from t2t_lite.interop.layouts.hugging_face import (
+    BIAS,
+    FAMILIES,
+    IMPOSSIBLE,
+    M2M100,
+    POSITIONS,
+    SHARED,
+    SOFTMAX,
+    SOURCE,
+    TARGET,
+    HuggingFaceNames,
+)
 from t2t_lite.interop.layouts.parts import Part, embedding_parts, transformer_parts
 from t2t_lite.json_files import Fields
+from t2t_lite.layers.transformer_layers import sinusoids
 from t2t_lite.text.text_encoder import EOS_ID
 
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin")  # the first of them that exists is read
 _INDEX = ".index.json"  # ends the name of the list of a model's shards
 
-_POSITIONS = {side: f"model.{side}.embed_positions.weight" for side in ("encoder", "decoder")}
-_NOT_READ = tuple(f"{name}s" for name in _POSITIONS.values())  # M2M100 computes them anew
-_SHARED, _SOURCE, _TARGET, _SOFTMAX = (
-    "model.shared.weight",
-    "model.encoder.embed_tokens.weight",
-    "model.decoder.embed_tokens.weight",
-    "lm_head.weight",
-)
-_BIAS = "final_logits_bias"
+_NOT_READ = tuple(f"{name}s" for name in POSITIONS.values())  # M2M100 computes them anew
 _MOST_IDS = 1 << 22
 # Settings of a generation by which tokens are excluded for a step.
 _EXCLUDING = ("min_length", "min_new_tokens", "no_repeat_ngram_size")
-_IMPOSSIBLE = -1e4  # a logit whose probability is 0 in every dtype
 
 
 def is_hugging_face(path: pathlib.Path) -> bool:
@@ -58,7 +60,7 @@ def read(folder: pathlib.Path) -> OpenModel:
     tensors = _tensors(files)
     require_floats(tensors, str(folder))
     source, target, softmax = _embeddings(folder, config, tensors)
-    positions = _stored_positions(config, tensors)
+    kinds, positions = _stored_positions(config, tensors)
     sides, start, ends = _sides(folder, config, generation, tokenizer, tensors, (source, target))
     order = sides[1].order
     never_output = settings.never_output(
@@ -79,26 +81,26 @@ def read(folder: pathlib.Path) -> OpenModel:
         folder,
         config,
         start_id=start,
-        softmax_bias=config["model_type"] == settings.MARIAN or has_start,
+        softmax_bias=FAMILIES[config["model_type"]].has_table or has_start,
         softmax_padding=not excludes_padding,
         suppressed_ids="" if excludes_padding else "+".join(map(str, never_output)),
         end_ids="+".join(map(str, ends)),
         shared_embedding_and_softmax_weights=source == target == softmax,
         shared_embedding=source == target and softmax != target,
-        **({"pos": "emb"} if positions else {}),
+        **kinds,
     )
     orders = {softmax: order, target: order, source: sides[0].order}
-    kept = (*orders, *_POSITIONS.values())
+    kept = (*orders, *POSITIONS.values())
     ready = {name: t if name in kept else _in_our_form(t) for name, t in tensors.items()}
     for name, ids in orders.items():
         ready[name] = in_order(tensors[name], ids, f"{folder}: {name}")
     if hparams.softmax_bias:
-        ready[_BIAS] = _bias(tensors, order, has_start, folder)
+        ready[BIAS] = _bias(tensors, order, has_start, folder)
     sizes = (len(sides[0].order), len(order))
 
     def parts() -> Iterator[Part]:
-        yield from embedding_parts(hparams, sizes, source, target, softmax, _BIAS)
-        yield from transformer_parts(hparams, _Names())
+        yield from embedding_parts(hparams, sizes, source, target, softmax, BIAS)
+        yield from transformer_parts(hparams, HuggingFaceNames())
         yield from positions
 
     check(parts(), ready, str(folder))
@@ -200,15 +202,15 @@ def _embeddings(
     """
     tied = config.get("tie_word_embeddings", True) is not False
     shared = config.get("share_encoder_decoder_embeddings", True) is not False
-    source, target, softmax = [_SOURCE, _SHARED], [_TARGET, _SHARED], [_SOFTMAX]
+    source, target, softmax = [SOURCE, SHARED], [TARGET, SHARED], [SOFTMAX]
     if shared:
-        source.append(_TARGET)
-        target.append(_SOURCE)
+        source.append(TARGET)
+        target.append(SOURCE)
     if tied:
         softmax += target
-        target.append(_SOFTMAX)
+        target.append(SOFTMAX)
     if shared and tied:
-        source.append(_SOFTMAX)
+        source.append(SOFTMAX)
     chosen: list[str] = []
     for names in (source, target, softmax):
         there = [name for name in names if name in tensors]
@@ -216,39 +218,47 @@ def _embeddings(
             raise DataError(f"{folder}: {names[0]} is missing")
         same = (name for name in chosen if _are_equal(tensors[name], tensors[there[0]]))
         chosen.append(next(same, there[0]))
-    for name in (_SOURCE, _TARGET, _SHARED, _SOFTMAX):
+    for name in (SOURCE, TARGET, SHARED, SOFTMAX):
         if name not in chosen:
             tensors.pop(name, None)
     return chosen[0], chosen[1], chosen[2]
 
 
-def _stored_positions(config: Fields, tensors: dict[str, Tensor]) -> list[Part]:
-    """Returns the parts of MarianMT's positions, if they are not just sinusoids.
+def _stored_positions(
+    config: Fields, tensors: dict[str, Tensor]
+) -> tuple[dict[str, str], list[Part]]:
+    """Returns what the positions of a model say of hparams, and their parts if they are learned.
 
-    transformers reads those in a file, which may have been rounded to 16 bits. Others are removed.
+    transformers reads a table in a file, which may have been rounded to 16 bits. Tables of
+    sinusoids are removed.
     """
     size = config["d_model"]
     rows = config["max_position_embeddings"]
-    there = {side: tensors[name] for side, name in _POSITIONS.items() if name in tensors}
-    if config["model_type"] == settings.MARIAN and not all(map(_are_sinusoids, there.values())):
-        return [
+    there = {side: tensors[name] for side, name in POSITIONS.items() if name in tensors}
+    has_table = FAMILIES[config["model_type"]].has_table
+    kinds = {_kind_of_sinusoids(tensor) for tensor in there.values()} if has_table else set()
+    if len(kinds) > 1 or kinds == {""}:
+        return {"pos": "emb"}, [
             Part(f"{side}.position.table", (name,), (rows, size))
-            for side, name in _POSITIONS.items()
+            for side, name in POSITIONS.items()
         ]
-    for name in _POSITIONS.values():
+    for name in POSITIONS.values():
         tensors.pop(name, None)
-    return []
+    return {"pos": kinds.pop()} if kinds else {}, []
 
 
-def _are_sinusoids(tensor: Tensor) -> bool:
-    """Whether positions are what `pos=timing_paper` computes."""
-    if len(tensor.shape) != 2:
-        return False
-    rows, half = tensor.shape[0], tensor.shape[1] // 2
-    angles = np.arange(rows)[:, None] * 10_000.0 ** -(np.arange(half) / max(half, 1))
-    expected = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+def _kind_of_sinusoids(tensor: Tensor) -> str:
+    """Returns the value of the hparam pos that computes these positions; "" if none does."""
+    if len(tensor.shape) != 2 or tensor.shape[1] < 2:
+        return ""
     values = tensor.read()
-    return values.shape == expected.shape and bool(np.allclose(values, expected, atol=1e-6, rtol=0))
+    positions = np.arange(tensor.shape[0])
+    allowed = 1e-6 + 2e-7 * positions[:, None]  # float32 rounds the angles, which grow
+    for kind in ("timing_paper", "timing"):
+        expected = sinusoids(positions, tensor.shape[1], paper=kind == "timing_paper")
+        if np.all(np.abs(values - ops.convert_to_numpy(expected)) <= allowed):
+            return kind
+    return ""
 
 
 def _are_equal(one: Tensor, other: Tensor) -> bool:
@@ -265,14 +275,14 @@ def _bias(
 ) -> Tensor:
     """Returns the bias of the logits; the decoder's start is not an output."""
     size = max(order) + 1
-    bias = tensors.get(_BIAS, Tensor((1, size), "float32", lambda: np.zeros(size, np.float32)))
+    bias = tensors.get(BIAS, Tensor((1, size), "float32", lambda: np.zeros(size, np.float32)))
     if bias.shape != (1, size):
-        raise DataError(f"{folder}: {_BIAS} is {list(bias.shape)}, not {[1, size]}")
-    arranged = in_order(bias.reshaped(size), order, f"{folder}: {_BIAS}")
+        raise DataError(f"{folder}: {BIAS} is {list(bias.shape)}, not {[1, size]}")
+    arranged = in_order(bias.reshaped(size), order, f"{folder}: {BIAS}")
 
     def read() -> np.ndarray:
         values = arranged.read()
-        values[-1] = _IMPOSSIBLE
+        values[-1] = IMPOSSIBLE
         return values
 
     return arranged._replace(read=read) if has_start else arranged
@@ -303,7 +313,7 @@ def _sides(
     )
     ends = settings.find_ids(folder, generation, "eos_token_id", size)
     default = generation.get("forced_bos_token_id")
-    if config["model_type"] == settings.MARIAN:
+    if config["model_type"] != M2M100:
         if default is not None:
             raise UserError(
                 f"{folder}: forced_bos_token_id={quoted(default)} has no counterpart here: remove "
@@ -327,26 +337,3 @@ def _sides(
     if source == target:
         sides[0] = sides[0].with_start(padding)
     return sides, len(sides[1].order) - 1, others
-
-
-class _Names:
-    """The names of transformers, see `weights.Names`."""
-
-    def attention(self, side: str, layer: int, block: str, part: str, kind: str) -> str:
-        block = {"self": "self_attn", "source": "encoder_attn"}[block]
-        part = "out" if part == "o" else part
-        return f"model.{side}.layers.{layer}.{block}.{part}_proj.{_KINDS[kind]}"
-
-    def feed_forward(self, side: str, layer: int, part: str, kind: str) -> str:
-        number = 1 if part == "expand" else 2
-        return f"model.{side}.layers.{layer}.fc{number}.{_KINDS[kind]}"
-
-    def norm(self, side: str, layer: int, block: str, place: str, kind: str) -> str:
-        block = {"self": "self_attn", "source": "encoder_attn", "ffn": "final"}[block]
-        return f"model.{side}.layers.{layer}.{block}_layer_norm.{_KINDS[kind]}"
-
-    def end(self, side: str, kind: str) -> str:
-        return f"model.{side}.layer_norm.{_KINDS[kind]}"
-
-
-_KINDS = {"kernel": "weight", "bias": "bias", "gamma": "weight", "beta": "bias"}

@@ -110,7 +110,7 @@ CONFIG = known(
         max_position_embeddings encoder_ffn_dim decoder_ffn_dim encoder_attention_heads
         decoder_attention_heads activation_function scale_embedding tie_word_embeddings
         share_encoder_decoder_embeddings quantization_config pad_token_id eos_token_id
-        decoder_start_token_id
+        decoder_start_token_id t2t_lite_norm_epsilon
     """,
     without_effect="""
         _name_or_path name_or_path _commit_hash architectures transformers_version

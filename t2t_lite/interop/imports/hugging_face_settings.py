@@ -1,4 +1,4 @@
-"""Reads the settings of Hugging Face's MarianMT, M2M100 and NLLB-200."""
+"""Reads the settings of Hugging Face's MarianMT, Pegasus, M2M100 and NLLB-200."""
 
 import logging
 import pathlib
@@ -10,25 +10,24 @@ from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.interop.imports import safe_files
 from t2t_lite.interop.imports.hugging_face_keys import CONFIG as CONFIG_KEYS
 from t2t_lite.interop.imports.hugging_face_keys import GENERATION
+from t2t_lite.interop.layouts.hugging_face import (
+    ACTIVATIONS,
+    FAMILIES,
+    M2M100,
+    MARIAN,
+    PEGASUS,
+    SIZES,
+    scaling,
+)
 from t2t_lite.json_files import Fields, is_number
 from t2t_lite.search.decode_hparams import LONGEST, DecodeHParams
 
 log = logging.getLogger(__name__)
 
-MARIAN, _M2M = "marian", "m2m_100"
-CONFIG, _GENERATION = "config.json", "generation_config.json"
+CONFIG, GENERATION_CONFIG = "config.json", "generation_config.json"
 
-_ACTIVATIONS = {
-    "relu": "relu",
-    "gelu": "gelu",
-    "gelu_python": "gelu",
-    "gelu_new": "gelu_tanh",
-    "gelu_fast": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "quick_gelu": "gelu_sigmoid",
-    "silu": "swish",
-    "swish": "swish",
-}
+# What t2t-exporter notes: transformers always takes _EPSILON, and ignores the key.
+NORM_EPSILON, _EPSILON = "t2t_lite_norm_epsilon", 1e-5
 # What transformers takes where config.json lacks it.
 _USUAL = {
     "d_model": 1024,
@@ -37,14 +36,9 @@ _USUAL = {
     **{f"{side}_ffn_dim": 4096 for side in ("encoder", "decoder")},
     **{f"{side}_attention_heads": 16 for side in ("encoder", "decoder")},
 }
-_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
-    MARIAN: {**_USUAL, "activation_function": "gelu"},
-    _M2M: {**_USUAL, "activation_function": "relu"},
-}
 _SIZES = ("d_model", "encoder_layers", "decoder_layers", "vocab_size", "max_position_embeddings")
 # Sizes that encoder and decoder must share here.
 _SHARED_SIZES = ("ffn_dim", "attention_heads")
-_M2M_FIRST_POSITION = 2
 # Settings of a generation that are read, with transformers' defaults; 0: not set.
 _SEARCH = {
     "num_beams": 1,
@@ -72,9 +66,11 @@ def read_settings(folder: pathlib.Path) -> tuple[Fields, dict[str, Any]]:
     if not path.is_file():
         raise UserError(f"{path} is missing: correct --model_dir, or download it")
     read = Fields(path, safe_files.read_json(path))
-    config = Fields(path, {**_DEFAULTS.get(str(read["model_type"]), {}), **read})
+    family = FAMILIES.get(str(read["model_type"]))
+    usual = {**_USUAL, "activation_function": family.activation} if family else {}
+    config = Fields(path, {**usual, **read})
     _check_config(folder, config)
-    own = folder / _GENERATION
+    own = folder / GENERATION_CONFIG
     others = {name: value for name, value in config.items() if not GENERATION.covers(name)}
     CONFIG_KEYS.require(str(path), others)
     if not own.is_file():  # older releases keep the settings of a generation in config.json
@@ -106,11 +102,11 @@ def _ids_of_config(
 def _check_config(folder: pathlib.Path, config: Fields) -> None:
     """Refuses other kinds of models."""
     path, kind = folder / CONFIG, config["model_type"]
-    if kind not in (MARIAN, _M2M):
+    if kind not in FAMILIES:
         mixtures = " (mixtures of experts have no counterpart here)" if "moe" in str(kind) else ""
         raise UserError(
-            f"{path}: model_type={quoted(kind)}{mixtures}: only {MARIAN} (MarianMT, OPUS-MT) and "
-            f"{_M2M} (M2M100, NLLB-200) can be imported"
+            f"{path}: model_type={quoted(kind)}{mixtures}: only {MARIAN} (MarianMT, OPUS-MT), "
+            f"{M2M100} (M2M100, NLLB-200) and {PEGASUS} (as t2t-exporter writes it) can be imported"
         )
     if config.get("quantization_config"):
         raise UserError(f"{path}: quantized models cannot be imported: use the original")
@@ -122,6 +118,8 @@ def _check_config(folder: pathlib.Path, config: Fields) -> None:
                 "different ones have no counterpart here"
             )
     config.check(dict.fromkeys([*_SIZES, *(f"encoder_{name}" for name in _SHARED_SIZES)], int))
+    if not is_number(config.get(NORM_EPSILON, _EPSILON)):
+        raise DataError(f"{path}: {NORM_EPSILON}={quoted(config[NORM_EPSILON])}: expected a number")
     for name in _SWITCHES:
         if not isinstance(config.get(name), bool | None):
             raise DataError(f"{path}: {name}={quoted(config[name])}: expected true or false")
@@ -131,7 +129,9 @@ def check_sizes(folder: pathlib.Path, config: Fields, rows: Sequence[int]) -> No
     """Checks that the embeddings of source and target have as many rows as the config says."""
     size = config["vocab_size"]
     of_target = config.get("decoder_vocab_size")
-    of_target = size if of_target is None or config["model_type"] != MARIAN else of_target
+    of_target = (
+        size if of_target is None or not FAMILIES[config["model_type"]].can_split else of_target
+    )
     if [*rows] != [size, of_target]:
         raise DataError(
             f"{folder / CONFIG}: the vocabularies of source and target have {size} and "
@@ -164,44 +164,26 @@ def find_ids(folder: pathlib.Path, settings: Mapping[str, Any], name: str, size:
 
 def find_hparams(folder: pathlib.Path, config: Fields, **others: Any) -> TransformerHParams:
     """Returns the hyperparameters of a model; `others`: those that the config does not tell."""
-    path, is_marian = folder / CONFIG, config["model_type"] == MARIAN
+    path, family = folder / CONFIG, FAMILIES[config["model_type"]]
     named = config["activation_function"]
-    activation = _ACTIVATIONS.get(str(named))
+    activation = ACTIVATIONS.get(str(named))
     if activation is None:
         raise UserError(
             f"{path}: activation_function={quoted(named)} has no counterpart here: only "
-            f"{', '.join(_ACTIVATIONS)}"
+            f"{', '.join(ACTIVATIONS)}"
         )
-    if is_marian and config["d_model"] % 2:
+    if family.has_table and config["d_model"] % 2:
         raise UserError(f"{path}: d_model={config['d_model']}: an odd number cannot be imported")
-    is_scaled = config.get("scale_embedding", not is_marian)
-    family: dict[str, Any] = {
-        "pos": "timing_paper",
-        "layer_preprocess_sequence": "none",
-        "layer_postprocess_sequence": "dan",
-        "layer_final_sequence": "none",
-    }
-    if not is_marian:
-        family = {
-            "pos": "timing",
-            "position_offset": _M2M_FIRST_POSITION,
-            "layer_preprocess_sequence": "n",
-            "layer_postprocess_sequence": "da",
-            "layer_final_sequence": "n",
-        }
+    found: dict[str, Any] = {hparam: config[name] for name, hparam in SIZES.items()}
     try:
         return TransformerHParams(
-            hidden_size=config["d_model"],
-            filter_size=config["encoder_ffn_dim"],
-            num_heads=config["encoder_attention_heads"],
-            num_encoder_layers=config["encoder_layers"],
-            num_decoder_layers=config["decoder_layers"],
+            **found,
             ffn_activation=activation,
             attention_bias=True,
-            norm_epsilon=1e-5,
-            multiply_embedding_mode="sqrt_depth" if is_scaled else "none",
+            norm_epsilon=config.get(NORM_EPSILON, _EPSILON),
+            multiply_embedding_mode=scaling(config.get("scale_embedding", family.is_scaled)),
             max_length=config["max_position_embeddings"],
-            **{**family, **others},
+            **{**family.hparams, **others},
         )
     except UsageError as error:
         raise DataError(f"{path}: {error}") from error

@@ -13,14 +13,16 @@ from t2t_lite.errors import DataError, UserError, quoted
 from t2t_lite.interop.imports import hugging_face_keys as keys
 from t2t_lite.interop.imports import safe_files
 from t2t_lite.interop.imports.known_keys import Known
+from t2t_lite.interop.layouts.hugging_face import M2M100, MARIAN, PEGASUS
 from t2t_lite.text.added_tokens import FLAGS
 
 TOKENIZER_CONFIG, TOKENIZER = "tokenizer_config.json", "tokenizer.json"
 _MAP, _ADDED = "special_tokens_map.json", "added_tokens.json"
 _SMALL100 = "small100"  # in the names of its tokenizer, which is in none of transformers' releases
 _CLASSES = {
-    "marian": ("MarianTokenizer",),
-    "m2m_100": ("M2M100Tokenizer", "NllbTokenizer", "NllbTokenizerFast", "SMALL100Tokenizer"),
+    MARIAN: ("MarianTokenizer",),
+    PEGASUS: ("PreTrainedTokenizerFast", "TokenizersBackend"),
+    M2M100: ("M2M100Tokenizer", "NllbTokenizer", "NllbTokenizerFast", "SMALL100Tokenizer"),
 }
 
 

@@ -3,7 +3,6 @@
 import logging
 import math
 import pathlib
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -28,7 +27,13 @@ from t2t_lite.interop.imports.open_model import (
 )
 from t2t_lite.interop.imports.safe_files import Tensor
 from t2t_lite.interop.imports.weights import check, in_order, require_floats
-from t2t_lite.interop.layouts.marian import SETTINGS, UNTRANSPOSED, Embeddings, MarianNames
+from t2t_lite.interop.layouts.marian import (
+    SETTINGS,
+    UNTRANSPOSED,
+    Embeddings,
+    MarianNames,
+    never_output,
+)
 from t2t_lite.interop.layouts.marian_binary import INPUT_MULTIPLIER
 from t2t_lite.interop.layouts.parts import Part, embedding_parts, transformer_parts
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -43,8 +48,6 @@ _REQUIRED = ("</s>", "<unk>")
 _NEMATUS = ("eos", "UNK")
 # How the names of files for older models end: codes of subword-nmt, and truecasers.
 _SPLITTERS = (".bpe", ".tcmodel")
-# Pieces of control characters, which Marian does not output.
-_CONTROL = re.compile(r"<0x[01][0-9A-F]>")
 
 # The settings of the search that are read, with Marian's values for those that decoder.yml lacks,
 # and OPUS-MT's where a model comes without the file. Outputs have at most max-length-factor times
@@ -312,11 +315,12 @@ def _never_output(vocabulary: Vocabulary, decoder: Mapping[str, Any]) -> list[in
     for name, value in allows.items():
         if value not in ("true", "false"):
             raise DataError(f"decoder.yml: allow-{name}={quoted(value)}: expected true or false")
-    unknown = [vocabulary.unknown] if allows["unk"] == "false" else []
-    if allows["special"] == "true":
-        return unknown
-    controls = [id_ for id_, piece in enumerate(vocabulary.pieces) if _CONTROL.fullmatch(piece)]
-    return sorted([*unknown, *controls])
+    return never_output(
+        vocabulary.pieces,
+        vocabulary.unknown,
+        allows_unknown=allows["unk"] == "true",
+        allows_special=allows["special"] == "true",
+    )
 
 
 def _required(pieces: Sequence[str], name: str, old: str, path: pathlib.Path) -> int:

@@ -4,7 +4,8 @@ They are those of Marian's models/transformer.h and layers/generic.h. Matrices a
 are [1, N].
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -54,6 +55,9 @@ TIES = {
     "tied-embeddings-all": "shared_embedding_and_softmax_weights",
     "tied-embeddings-src": "shared_embedding",
 }
+
+# Pieces of control characters, which Marian does not output.
+_CONTROL = re.compile(r"<0x[01][0-9A-F]>")
 
 # The matrix of both sides, and those of one.
 _BOTH, _SOURCE, _TARGET = "Wemb", "encoder_Wemb", "decoder_Wemb"
@@ -109,6 +113,23 @@ class MarianNames:
 
 _BLOCKS = {"self": "self", "source": "context", "ssru": "rnn"}
 _KINDS = {"kernel": "W", "bias": "b", "gamma": "scale", "beta": "bias"}
+
+
+def never_output(
+    pieces: Sequence[str], unknown: int, *, allows_unknown: bool, allows_special: bool
+) -> list[int]:
+    """Returns the ids that Marian's decoder does not output.
+
+    Args:
+        pieces: by id.
+        unknown: the id of what is unknown.
+        allows_unknown: Marian's setting allow-unk.
+        allows_special: its setting allow-special.
+    """
+    ids = [] if allows_unknown else [unknown]
+    if not allows_special:
+        ids += [id_ for id_, piece in enumerate(pieces) if _CONTROL.fullmatch(piece)]
+    return sorted(ids)
 
 
 def marian_shape(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -1,0 +1,78 @@
+"""Holds a model to what another program computes: whatever differs is refused by name."""
+
+import re
+from collections.abc import Collection
+from typing import Any
+
+from t2t_lite.errors import UserError
+from t2t_lite.hparams.transformer import TransformerHParams
+from t2t_lite.models.plain_transformer import require_plain
+from t2t_lite.models.seq2seq import Seq2Seq
+
+# What other hparams turn on, which are compared themselves, and what is of training alone.
+_WITHOUT_EFFECT = re.compile(
+    "moe_.*|parameter_attention_.*|max_relative_position|guided_alignment_weight|num_hidden_layers"
+)
+# The programs add 1e-6 or 1e-5 to a variance: no difference that float32 shows.
+_LARGEST_EPSILON = 1e-5
+
+
+def explicit_hparams(model: Seq2Seq, program: str) -> TransformerHParams:
+    """Returns the hyperparameters of a plain Transformer, none of which refers to another.
+
+    Args:
+        model: any model.
+        program: that is to run it, for errors.
+
+    Raises:
+        UserError: it is no plain Transformer.
+    """
+    h = require_plain(model, program)
+    all_tied = model.softmax_embedding is model.targets_embedding
+    return h.copy(
+        num_encoder_layers=h.encoder_layers,
+        num_decoder_layers=h.decoder_layers,
+        attention_key_channels=0 if h.key_channels == h.hidden_size else h.key_channels,
+        attention_value_channels=0 if h.value_channels == h.hidden_size else h.value_channels,
+        layer_final_sequence="n" if "n" in _steps(h.final_sequence) else "none",
+        shared_embedding_and_softmax_weights=all_tied,
+        shared_embedding=model.inputs_embedding is model.targets_embedding and not all_tied,
+    )
+
+
+def require_same(
+    own: TransformerHParams, written: TransformerHParams, program: str, free: Collection[str] = ()
+) -> None:
+    """Refuses a model that a program would compute otherwise.
+
+    Args:
+        own: the model's hyperparameters, explicit.
+        written: those that reading the written settings gives.
+        program: for the error.
+        free: the names of those that are written otherwise than as settings.
+
+    Raises:
+        UserError: a hyperparameter has no counterpart.
+    """
+    others = _computed(written)
+    for name, value in _computed(own).items():
+        if name in free or _WITHOUT_EFFECT.fullmatch(name) or value == others[name]:
+            continue
+        if name == "norm_epsilon" and value < _LARGEST_EPSILON:
+            continue
+        raise UserError(
+            f"hparam {name}={getattr(own, name)}: {program} computes only "
+            f"{getattr(written, name) or 'none'}; export a SavedModel (--format=savedmodel)"
+        )
+
+
+def _computed(h: TransformerHParams) -> dict[str, Any]:
+    """Returns the fields that describe a model, without steps of training."""
+    return {
+        name: _steps(value) if name.endswith("_sequence") else value
+        for name, value in h.model_fields().items()
+    }
+
+
+def _steps(sequence: str) -> str:
+    return sequence.replace("none", "").replace("d", "")

@@ -1,0 +1,158 @@
+"""Exports for transformers: the way back by t2t-import, what transformers computes, refusals."""
+
+import json
+import os
+import pathlib
+
+import numpy as np
+import pytest
+
+from support.exported_runs import (
+    BPE,
+    UNIGRAM,
+    Made,
+    ask_transformers,
+    logits,
+    made_run,
+    random_hparams,
+    random_pairs,
+    read,
+    sentences,
+)
+from t2t_lite.errors import UserError
+from t2t_lite.interop.export import hugging_face as exporter
+from t2t_lite.interop.imports import safe_files
+from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.text.subword_text_encoder import SubwordTextEncoder
+
+pytest.importorskip("safetensors")
+
+FIXTURES = pathlib.Path(__file__).parents[2] / "fixtures" / "hugging_face"
+POST, PRE = (
+    {"layer_preprocess_sequence": before, "layer_postprocess_sequence": after}
+    for before, after in (("none", "dan"), ("n", "da"))
+)
+# The last pair is of the position tables: T2T's sinusoids, the paper's, and learned ones.
+LAYOUTS = {
+    "marian": {**POST, "pos": "timing"},
+    "marian_learned": {**POST, "pos": "emb", "max_length": 40},
+    "pegasus": {**PRE, "pos": "timing"},
+    "pegasus_paper": {**PRE, "pos": "timing_paper"},
+}
+EXCLUDED = -1e4  # logits of what is never output
+
+
+def make(folder: pathlib.Path, layout: str, seed: int, **changes) -> Made:
+    hparams = random_hparams(seed, **LAYOUTS[layout]) | changes
+    return made_run(folder, (BPE, UNIGRAM)[seed % 2], seed, **hparams)
+
+
+def export(run: Made, folder: pathlib.Path) -> pathlib.Path:
+    exporter.export(run, None, str(folder / "out"), DecodeHParams.of(run))
+    return folder / "out" / "huggingface" / "1"
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_random_model_comes_back(tmp_path, layout):
+    """To the bit, but for the row of the decoder's start, which is 0, as added biases are."""
+    run = make(tmp_path, layout, seed=[*LAYOUTS].index(layout))
+    back = read(export(run, tmp_path), tmp_path / "back")
+    size = run.model.targets_vocab_size
+    for name in ("targets_embedding", "inputs_embedding", "softmax_embedding"):
+        matrices = [np.asarray(getattr(model, name).matrix) for model in (run.model, back.model)]
+        np.testing.assert_array_equal(matrices[1][:size], matrices[0])
+        assert not matrices[1][size:].any()
+    assert back.model.hparams.pos == run.model.hparams.pos
+    assert back.model.hparams.norm_epsilon == run.model.hparams.norm_epsilon
+    for source, target in random_pairs(run, 4):
+        found = logits(back, source, target)[:, :size]
+        np.testing.assert_allclose(found, logits(run, source, target), atol=1e-5)
+    ids = [run.encoders["inputs"].encode(line) for line in sentences()]
+    assert [back.encoders["inputs"].encode(line) for line in sentences()] == ids
+
+
+@pytest.mark.parametrize("name", ["marian_2", "m2m100_0"])
+def test_a_model_goes_back_to_the_layout_that_it_came_from(tmp_path, name):
+    """With all that computes in its own file."""
+    run = read(FIXTURES / name, tmp_path / "run")
+    folder = export(run, tmp_path)
+    config, published = (
+        json.loads((path / "config.json").read_text()) for path in (folder, FIXTURES / name)
+    )
+    assert config["model_type"] == published["model_type"]
+    back = read(folder, tmp_path / "back")
+    for source, target in random_pairs(run, 4):
+        found, expected = (logits(model, source, target) for model in (back, run))
+        known = expected > EXCLUDED
+        np.testing.assert_allclose(found[:, : known.shape[1]][known], expected[known], atol=1e-5)
+    if name.startswith("m2m100"):
+        assert back.model.hparams == run.model.hparams
+        assert list(back.encoders["inputs"].tokens) == list(run.encoders["inputs"].tokens)
+
+
+needs_transformers = pytest.mark.skipif(
+    "TRANSFORMERS_PYTHON" not in os.environ,
+    reason="TRANSFORMERS_PYTHON names no Python with torch and transformers",
+)
+
+
+@needs_transformers
+@pytest.mark.slow
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("seed", range(20))
+def test_transformers_computes_the_same(tmp_path, layout, seed):
+    """Logits, greedy outputs up to ties, and the ids and texts of its own tokenizer."""
+    run = make(tmp_path, layout, seed)
+    folder = export(run, tmp_path)
+    lines = sentences()
+    pairs, limit = random_pairs(run, int(os.environ.get("EXPORTED_LINES", "20"))), 12
+    questions = {"lines": lines, "pairs": pairs, "limit": limit, "greedy": len(pairs)}
+    answers = ask_transformers(folder, questions)
+    encoder = run.encoders["inputs"]
+    ids = [encoder.encode(line) for line in lines]
+    assert [row[:-1] for row in answers["ids"]] == ids
+    assert answers["texts"] == [encoder.decode(row) for row in ids]
+    for (source, target), found, greedy in zip(
+        pairs, answers["logits"], answers["greedy"], strict=True
+    ):
+        expected = logits(run, source, target)
+        np.testing.assert_allclose(
+            np.array(found)[:, : expected.shape[1]], expected, atol=1e-4, err_msg=str(layout)
+        )
+        chosen = [*greedy, 1] if len(greedy) == limit else greedy
+        steps = logits(run, source, chosen)[: len(greedy)]
+        if 0 not in greedy:  # ours reads a zero vector after padding
+            best, own = steps.max(axis=1), steps[np.arange(len(greedy)), greedy]
+            assert (own > best - 1e-4).all()
+
+
+def test_sinusoids_are_a_table_of_1024_rows(tmp_path):
+    run = make(tmp_path, "marian", 0, hidden_size=8, num_heads=1)
+    folder = export(run, tmp_path)
+    tensors = safe_files.read_safetensors(folder / "model.safetensors")
+    table = tensors["model.encoder.embed_positions.weight"].read()
+    assert table.shape == (1024, 8)
+    assert table[0].tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({**PRE, "norm_epsilon": 1e-3}, "norm_epsilon=0.001: PegasusForConditional"),
+        ({**POST, "attention_neighborhood": 3}, "attention_neighborhood=3: MarianMTModel"),
+        ({**POST, "layer_final_sequence": "n"}, "layer_final_sequence=n: MarianMTModel"),
+    ],
+)
+def test_what_has_no_counterpart_is_refused_before_anything_is_written(tmp_path, changes, message):
+    run = made_run(tmp_path, hidden_size=8, num_heads=1, num_hidden_layers=1, **changes)
+    with pytest.raises(UserError, match=message):
+        exporter.export(run, None, str(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_vocabulary_without_a_counterpart_is_refused(tmp_path):
+    run = made_run(tmp_path, hidden_size=8, num_heads=1, num_hidden_layers=1)
+    run.encoders["targets"] = SubwordTextEncoder.build_from_token_counts({"ab": 9}, 1)
+    with pytest.raises(UserError, match="SubwordTextEncoder: Hugging Face's tokenizers have no"):
+        exporter.export(run, None, str(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,141 @@
+"""Random Transformers to be exported: their weights are noise. Nothing here traces a model."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import subprocess
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from support.lines import ODD_LINES
+from t2t_lite import registry
+from t2t_lite.interop.imports import hugging_face, marian
+from t2t_lite.interop.imports.open_model import OpenModel
+from t2t_lite.interop.imports.weights import assign
+from t2t_lite.models.transformer import Transformer
+from t2t_lite.text import vocabularies
+from t2t_lite.text.imported_encoder import ImportedEncoder
+from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
+from t2t_lite.text.text_encoder import TextEncoder, VocabType
+
+_TEXT = pathlib.Path(__file__).parents[1] / "fixtures" / "marian" / "test.en"
+
+_LONGEST = 16  # ids, so that all calls have one shape
+
+BPE, UNIGRAM = VocabType.SENTENCEPIECE_BPE, VocabType.SENTENCEPIECE_UNIGRAM
+
+
+@dataclasses.dataclass
+class Made:
+    """What exports need of a run folder, and the model."""
+
+    model: Transformer
+    encoders: dict[str, TextEncoder]
+    decode_hparams: str = ""
+    problem: Any = dataclasses.field(default_factory=lambda: registry.problem("text2text_tmpdir"))
+    model_name: str = "transformer"
+    hparams_set: str = "noise"
+
+    def load_model(self, checkpoint: str | None = None) -> tuple[Transformer, int, str]:
+        """Returns the model, its step, and the name of a checkpoint."""
+        return self.model, 7, "model.ckpt-7"
+
+
+def sentences() -> list[str]:
+    """Returns 500 English sentences, and lines in which tokenizers may differ."""
+    odd = (line for line in ODD_LINES if not {"\n", "</s>", "<unk>"} & {line, line[:4], line[:5]})
+    return [*_TEXT.read_text(encoding="utf-8").splitlines(), *odd]
+
+
+def random_hparams(seed: int, **fixed: Any) -> dict[str, Any]:
+    """Returns sizes, activation, ties and steps of a random Transformer.
+
+    Args:
+        seed: of the choice.
+        **fixed: those that are not chosen.
+    """
+    random = np.random.default_rng(seed)
+    heads = int(random.choice([1, 2, 4]))
+    tied, both = [(True, False), (False, True), (False, False)][random.integers(3)]
+    return {
+        "num_encoder_layers": int(random.integers(1, 4)),
+        "num_decoder_layers": int(random.integers(1, 4)),
+        "hidden_size": heads * int(random.choice([8, 12, 16])),
+        "filter_size": int(random.integers(5, 40)),
+        "num_heads": heads,
+        "ffn_activation": str(random.choice(["relu", "swish", "gelu"])),
+        "attention_bias": bool(random.integers(2)),
+        "softmax_bias": bool(random.integers(2)),
+        "shared_embedding_and_softmax_weights": tied,
+        "shared_embedding": both,
+        **fixed,
+    }
+
+
+def made_run(folder: pathlib.Path, vocab_type: str = BPE, seed: int = 0, **hparams: Any) -> Made:
+    """Makes a model of noise with a vocabulary of `sentences`.
+
+    Args:
+        folder: of the vocabulary.
+        vocab_type: BPE or UNIGRAM.
+        seed: of the noise.
+        **hparams: those of transformer_base_v1 to change.
+    """
+    path = folder / "vocab.model"
+    vocabularies.build(vocab_type, path, sentences(), 400)
+    encoder = SentencePieceEncoder(path)
+    size = encoder.vocab_size
+    model = Transformer("transformer_base_v1", size, size, **hparams)
+    random = np.random.default_rng(seed)
+    for variable in model.trainable_variables:
+        noise = random.normal(size=variable.shape, scale=variable.shape[0] ** -0.5)
+        variable.assign(noise + (variable.name == "gamma"))
+    return Made(model, {"inputs": encoder, "targets": encoder})
+
+
+def read(folder: pathlib.Path, to: pathlib.Path) -> Made:
+    """Reads a model in another toolkit's form; its vocabularies are written into a new folder."""
+    is_hugging_face = hugging_face.is_hugging_face(folder)
+    found: OpenModel = (hugging_face if is_hugging_face else marian).read(folder)
+    model = Transformer(found.hparams, len(found.source.pieces), len(found.target.pieces))
+    assign(model, found.parts, found.tensors, found.path)
+    to.mkdir(parents=True)
+    encoders = {}
+    for side, vocabulary in (("inputs", found.source), ("targets", found.target)):
+        vocabulary.write(to / f"{side}.json")
+        encoders[side] = ImportedEncoder(to / f"{side}.json")
+    return Made(model, encoders, found.decode_hparams)
+
+
+def random_pairs(run: Made, count: int, seed: int = 1) -> list[tuple[list[int], list[int]]]:
+    """Returns sources and targets of random ids, which end with EOS."""
+    random = np.random.default_rng(seed)
+    return [
+        tuple(
+            [*map(int, random.integers(3, run.encoders[side].vocab_size, random.integers(1, 9))), 1]
+            for side in ("inputs", "targets")
+        )
+        for _ in range(count)
+    ]
+
+
+def logits(run: Made, source: Sequence[int], target: Sequence[int]) -> np.ndarray:
+    """Returns those of a model of ours, [T, V]."""
+    padded = (np.array([[*ids, *[0] * (_LONGEST - len(ids))]]) for ids in (source, target))
+    found = run.model(dict(zip(("inputs", "targets"), padded, strict=True)))
+    return np.asarray(found)[0, : len(target)]
+
+
+def ask_transformers(folder: pathlib.Path, questions: dict[str, Any]) -> dict[str, Any]:
+    """Returns what transformers answers; see `support/ask_transformers.py`."""
+    files = {name: folder.with_name(f"{name}.json") for name in ("questions", "answers")}
+    files["questions"].write_text(json.dumps(questions), encoding="utf-8")
+    script = pathlib.Path(__file__).with_name("ask_transformers.py")
+    flags = [f"--{name}={path}" for name, path in files.items()]
+    python = os.environ["TRANSFORMERS_PYTHON"]
+    environment = {"PATH": os.environ["PATH"], "HF_HUB_OFFLINE": "1"}
+    subprocess.run([python, script, f"--folder={folder}", *flags], check=True, env=environment)
+    return json.loads(files["answers"].read_text(encoding="utf-8"))
