@@ -20,6 +20,7 @@ from t2t_lite.interop.export.counterparts import explicit_hparams, require_same
 from t2t_lite.interop.export.folder import new_folders, origin
 from t2t_lite.interop.export.hugging_face_tokenizers import (
     HuggingFaceSide,
+    chosen_language,
     language_ids,
     speaks_as_m2m100,
     tokenizer_files,
@@ -116,7 +117,7 @@ def export(
     config = _config(h, kind, sides)
     generation = _generation(h, search, config, sides[1])
     languages = language_ids(sides[1], encoders["targets"])
-    if languages and (code := encoders["targets"].language):
+    if languages and (code := chosen_language(encoders["targets"])):
         generation["forced_bos_token_id"] = languages[code]
     files = tokenizer_files(kind, sides, encoders)
     files |= {

@@ -158,7 +158,7 @@ def _m2m100_files(
 ) -> dict[str, bytes]:
     """Returns the files of M2M100 or NLLB-200, whose texts begin with the token of a language."""
     codes = language_ids(side, encoders["inputs"])
-    chosen = {name: encoders[key].language for name, key in _LANGUAGES.items()}
+    chosen = {name: chosen_language(encoders[key]) for name, key in _LANGUAGES.items()}
     config |= {"bos_token": "<s>"} | {name: code for name, code in chosen.items() if code}
     tokens = [side.pieces[id_] for id_ in codes.values()]
     files = {"sentencepiece.bpe.model": side.spm}
@@ -313,6 +313,11 @@ def speaks_as_m2m100(encoders: Mapping[str, TextEncoder]) -> bool:
         isinstance(encoder, ImportedEncoder) and encoder.languages and encoder.language_of == TEXT
         for encoder in (encoders["inputs"], encoders["targets"])
     )
+
+
+def chosen_language(encoder: TextEncoder) -> str:
+    """Returns the code of the language with whose token texts begin; "": none."""
+    return encoder.language if isinstance(encoder, ImportedEncoder) else ""
 
 
 def _cleans_spaces(encoder: TextEncoder) -> bool:

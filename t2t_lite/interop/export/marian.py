@@ -125,7 +125,10 @@ def export(
     has_padding = h.softmax_padding and PAD_ID not in h.never_output
     sides = marian_sides(speaking(run.encoders, search.languages), has_padding)
     decoder = _decoder(search, h, sides)
-    arrays = {**marian_arrays(model, sides), SETTINGS: settings_array(_settings(h, sides))}
+    arrays: dict[str, Any] = {
+        **marian_arrays(model, sides),
+        SETTINGS: settings_array(_settings(h, sides)),
+    }
     with new_folders(export_dir, [MARIAN]) as folders:
         folder = folders[MARIAN]
         np.savez(folder / _MODEL, **arrays)
