@@ -4,14 +4,8 @@ from collections.abc import Sequence
 
 import keras
 
-from t2t_lite.layers.auxiliary_losses import AuxiliaryLayer, Statistics, collected_statistics
-from t2t_lite.layers.base import flattened
+from t2t_lite.layers.auxiliary_losses import Statistics, collected_statistics
 from t2t_lite.models.seq2seq import Features, Seq2Seq
-
-
-def auxiliary_layers(model: Seq2Seq) -> list[AuxiliaryLayer]:
-    """Returns the layers of a model that have such losses."""
-    return [part for part in flattened(model) if isinstance(part, AuxiliaryLayer)]
 
 
 def hidden_and_statistics(
@@ -21,7 +15,7 @@ def hidden_and_statistics(
     features = model.with_dropped_symbols(features, training)
     with collected_statistics() as collected:
         hidden = model.hidden(features, training=training)
-    layers = auxiliary_layers(model)
+    layers = model.auxiliary_layers
     return hidden, [collected.get(layer) or layer.no_statistics() for layer in layers]
 
 
@@ -36,7 +30,7 @@ def auxiliary_losses(model: Seq2Seq, sums: Sequence[Statistics]) -> dict[str, ke
         float32 scalars, to be added to the mean loss of a token.
     """
     losses: dict[str, keras.KerasTensor] = {}
-    for layer, own in zip(auxiliary_layers(model), sums, strict=True):
+    for layer, own in zip(model.auxiliary_layers, sums, strict=True):
         for name, loss in layer.auxiliary_losses(own).items():
             losses[name] = losses[name] + loss if name in losses else loss
     return losses

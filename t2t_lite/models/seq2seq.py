@@ -278,6 +278,11 @@ class Seq2Seq(_Embeddings, _SourceAttention, abc.ABC):
         return {**features, **dropped}
 
     @property
+    def auxiliary_layers(self) -> list[Any]:
+        """The layers with losses of their own: `.keras` files have their weights by this name."""
+        return [part for part in flattened(self) if hasattr(part, "auxiliary_losses")]
+
+    @property
     def learned_positions(self) -> int:
         """The positions for which the model learns a vector; 0: its positions have no end."""
         parts = flattened(self)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from t2t_lite.layers.auxiliary_losses import Statistics
-from t2t_lite.models.auxiliary_losses import auxiliary_layers, auxiliary_losses
+from t2t_lite.models.auxiliary_losses import auxiliary_losses
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.training import xla
 from t2t_lite.training.devices import sum_replicas
@@ -51,7 +51,7 @@ class AuxiliarySlopes:
 
     def no_sums(self) -> list[Statistics]:
         """Returns sums over nothing."""
-        return [layer.no_statistics() for layer in auxiliary_layers(self._model)]
+        return [layer.no_statistics() for layer in self._model.auxiliary_layers]
 
     def before(self, features: Features, step: tf.Tensor) -> list[Statistics] | None:
         """Returns the slopes for all parts of a batch, where they are needed before the first.

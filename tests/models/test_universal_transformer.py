@@ -17,7 +17,6 @@ from t2t_lite.decoding.ctranslate2_model import convert
 from t2t_lite.errors import UserError
 from t2t_lite.models.attention_maps import with_attention
 from t2t_lite.models.auxiliary_losses import (
-    auxiliary_layers,
     auxiliary_losses,
     hidden_and_statistics,
 )
@@ -87,7 +86,7 @@ def test_the_loss_is_the_mean_cost_of_a_token(golden):
     padded = {name: np.pad(ids, [(0, 1), (0, 3)]) for name, ids in features.items()}
     assert_close(loss(padded), alone, terms)
     free = type(model)(model.hparams.copy(act_loss_weight=0.0), 52, 52)
-    nothing = [layer.no_statistics() for layer in auxiliary_layers(free)]
+    nothing = [layer.no_statistics() for layer in free.auxiliary_layers]
     assert auxiliary_losses(free, nothing) == {"act": 0.0}
 
 

@@ -13,7 +13,6 @@ from t2t_lite import registry
 from t2t_lite.errors import UsageError
 from t2t_lite.layers.guided_attention import GuidedAttention
 from t2t_lite.models.auxiliary_losses import (
-    auxiliary_layers,
     auxiliary_losses,
     hidden_and_statistics,
 )
@@ -78,7 +77,7 @@ def test_the_loss_is_the_mean_entropy_of_the_first_head():
     entropy = -np.log(weights[rows, places, alignment[rows, places] - 1])
     found = auxiliary_losses(model, statistics)
     assert_close(float(found["guided_alignment"]), 0.7 * entropy.mean(), TERMS)
-    assert [type(layer) for layer in auxiliary_layers(model)] == [GuidedAttention]
+    assert [type(layer) for layer in model.auxiliary_layers] == [GuidedAttention]
 
 
 @pytest.mark.integration

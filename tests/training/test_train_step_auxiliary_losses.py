@@ -22,7 +22,6 @@ from support.training_steps import (
 from t2t_lite import registry
 from t2t_lite.layers.auxiliary_losses import AuxiliaryLayer
 from t2t_lite.models.auxiliary_losses import (
-    auxiliary_layers,
     auxiliary_losses,
     hidden_and_statistics,
 )
@@ -219,7 +218,7 @@ def test_it_works_with(overrides, dtype, defined):
 def test_models_without_auxiliary_losses_have_no_window():
     hparams = registry.hparams("transformer_base").override(f"{SMALL},{DRY}")
     model = Transformer(hparams, VOCAB, VOCAB)
-    assert auxiliary_layers(model) == []
+    assert model.auxiliary_layers == []
     step = make_step(strategy_over(1), 4, lambda: model)
     assert step.state.keys() == {"window"}
     assert step.window.take_auxiliary() == {}
