@@ -69,7 +69,7 @@ class Trials:
 
     def _stop_all(self) -> None:
         if self._running:
-            log.info("waiting for %d trials to save", len(self._running))
+            log.info("waiting until %d trial(s) have saved", len(self._running))
         for process in self._running.values():
             process.stop()
         for process in self._running.values():
