@@ -20,6 +20,8 @@ from t2t_lite.text.denoising import with_noise
 from t2t_lite.text.sample import Sample
 from t2t_lite.text.text_encoder import TextEncoder
 
+_DENOISE = "_denoise"  # the end of a name
+
 
 @dataclasses.dataclass(frozen=True)
 class Direction:
@@ -42,9 +44,6 @@ class Direction:
     target_language: str = ""
     tag: str = ""
     final_weight: float | None = None
-
-
-_DENOISE = "_denoise"
 
 
 class Member(Text2TextProblem):
@@ -133,7 +132,7 @@ class Member(Text2TextProblem):
     def data_languages(self) -> tuple[str, str]:
         """The languages that the mixture gives, or else the problem's.
 
-        Plain text of an unknown language is in the language of all targets of pairs.
+        Plain text of an unknown language is in that of the pairs' targets, if they have one.
         """
         source, target = self._own_languages
         if self.reads_pairs:
