@@ -113,6 +113,8 @@ def mutants(node: ast.AST) -> Iterator[ast.AST]:
             changed = copy.deepcopy(node)
             changed.test = ast.UnaryOp(ast.Not(), node.test)
             yield changed
+        case ast.Return(value=ast.Constant(value=None)):
+            pass  # it is what others become
         case ast.Return(value=ast.expr()):
             yield ast.Return(ast.Constant(None))
         case ast.Expr(value=ast.Call()) | ast.AugAssign():

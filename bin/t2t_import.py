@@ -20,9 +20,9 @@ _USELESS = {
 
 COMMAND = Command(
     "t2t-import",
-    "converts a model of Marian (OPUS-MT, Bergamot), Hugging Face (MarianMT, M2M100, NLLB-200) or\n"
-    "tensor2tensor 1.x to a run folder for t2t-decoder, t2t-serve, t2t-eval, t2t-exporter and\n"
-    "--warm_start_from. Training cannot resume from it.",
+    "converts a model of Marian (OPUS-MT, Bergamot), of Hugging Face (MarianMT, M2M100,\n"
+    "NLLB-200) or of tensor2tensor 1.x to a run folder for t2t-decoder, t2t-serve, t2t-eval,\n"
+    "t2t-exporter and --warm_start_from. Training cannot resume from it.",
     [
         "t2t-import --model_dir=opus-mt-en-de --output_dir=runs/opus --verify=opus.test.txt",
         "t2t-import --model_dir=nllb-200-distilled-600M --output_dir=runs/nllb \\\n"

@@ -89,12 +89,12 @@ def score_checkpoints(
     runs = [RunFolder.open(folder) for folder in dict.fromkeys(folders)]
     problem = runs[0].problem
     parts = parts_of(problem, split, metrics)
+    if segments_file:
+        _check_segments(segments_file, runs, parts)
     for part in parts:
         part.check()
         for run in runs:  # a missing file is named before a model is built
             part.problem.existing_filepaths(data_dir or run.data_dir, split)
-    if segments_file:
-        _check_segments(segments_file, runs, parts)
     wanted = {part.label: part.metrics for part in parts}
     for name in without_split(problem, split):
         log.info("%s has no %s split and is left out", name, split)

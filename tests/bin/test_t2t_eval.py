@@ -164,6 +164,7 @@ def test_usage_errors_are_one_line(flags, code, message):
 
 
 def test_scores_of_outputs_overwrite_no_file_of_the_run(folder):
-    flags = f"--output_dir={folder}", f"--segment_scores={folder}/metrics.jsonl"
+    checkpoint = f"--checkpoint_path={folder}/best.ckpt-10"
+    flags = checkpoint, f"--output_dir={folder}", f"--segment_scores={folder}/metrics.jsonl"
     assert "would overwrite" in refusal(t2t_eval.main, *flags, code=1)
     assert (folder / "metrics.jsonl").read_text().count("eval") == 2

@@ -365,9 +365,11 @@ def test_requests_in_several_languages_share_a_batch(silent):
     pairs = [Languages(s, t) for s in LANGUAGES for t in LANGUAGES]
     requests = [TranslationRequest(TEXTS, 1, False, False, asking(pair)) for pair in pairs]
     batches = []
-    decode = silent.decode
+    decode = silent.decode_batches
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(silent, "decode", lambda s, *args: batches.append(s) or decode(s, *args))
+        patch.setattr(
+            silent, "decode_batches", lambda s, *args: batches.append(s) or decode(s, *args)
+        )
         together = answers_of(translator, requests)
     assert [len(batch) for batch in batches] == [len(requests) * len(TEXTS)]
     for answer, request in zip(together, requests, strict=True):

@@ -12,10 +12,12 @@ import numpy as np
 
 from support.lines import ODD_LINES
 from t2t_lite import registry
+from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.interop.imports import hugging_face, marian
 from t2t_lite.interop.imports.open_model import OpenModel
 from t2t_lite.interop.imports.weights import assign
 from t2t_lite.models.transformer import Transformer
+from t2t_lite.runs.run_settings import RunSettings
 from t2t_lite.text import vocabularies
 from t2t_lite.text.imported_encoder import ImportedEncoder
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
@@ -32,12 +34,23 @@ BPE, UNIGRAM = VocabType.SENTENCEPIECE_BPE, VocabType.SENTENCEPIECE_UNIGRAM
 class Made:
     """What exports need of a run folder, and the model."""
 
+    folder: pathlib.Path
     model: Transformer
     encoders: dict[str, TextEncoder]
     decode_hparams: str = ""
     problem: Any = dataclasses.field(default_factory=lambda: registry.problem("text2text_tmpdir"))
     model_name: str = "transformer"
     hparams_set: str = "noise"
+    settings: RunSettings = dataclasses.field(
+        default_factory=lambda: RunSettings(
+            problem="text2text_tmpdir", model="transformer", hparams_set="noise"
+        )
+    )
+
+    @property
+    def hparams(self) -> TransformerHParams:
+        """The hyperparameters of the model."""
+        return self.model.hparams
 
     def load_model(self, checkpoint: str | None = None) -> tuple[Transformer, int, str]:
         """Returns the model, its step, and the name of a checkpoint."""
@@ -93,7 +106,7 @@ def made_run(folder: pathlib.Path, vocab_type: str = BPE, seed: int = 0, **hpara
     for variable in model.trainable_variables:
         noise = random.normal(size=variable.shape, scale=variable.shape[0] ** -0.5)
         variable.assign(noise + (variable.name == "gamma"))
-    return Made(model, {"inputs": encoder, "targets": encoder})
+    return Made(folder, model, {"inputs": encoder, "targets": encoder})
 
 
 def read(folder: pathlib.Path, to: pathlib.Path) -> Made:
@@ -107,7 +120,7 @@ def read(folder: pathlib.Path, to: pathlib.Path) -> Made:
     for side, vocabulary in (("inputs", found.source), ("targets", found.target)):
         vocabulary.write(to / f"{side}.json")
         encoders[side] = ImportedEncoder(to / f"{side}.json")
-    return Made(model, encoders, found.decode_hparams)
+    return Made(to, model, encoders, found.decode_hparams)
 
 
 def random_pairs(run: Made, count: int, seed: int = 1) -> list[tuple[list[int], list[int]]]:

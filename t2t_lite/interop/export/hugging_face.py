@@ -17,7 +17,7 @@ from t2t_lite import extras
 from t2t_lite.errors import UserError
 from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.interop.export.counterparts import explicit_hparams, require_same
-from t2t_lite.interop.export.folder import new_folders, origin
+from t2t_lite.interop.export.folder import README, new_folders, origin
 from t2t_lite.interop.export.hugging_face_tokenizers import (
     HuggingFaceSide,
     chosen_language,
@@ -25,6 +25,7 @@ from t2t_lite.interop.export.hugging_face_tokenizers import (
     speaks_as_m2m100,
     tokenizer_files,
 )
+from t2t_lite.interop.export.model_card import model_card
 from t2t_lite.interop.export.search_settings import average_exponent, not_carried
 from t2t_lite.interop.imports.hugging_face_settings import (
     CONFIG,
@@ -125,7 +126,7 @@ def export(
         GENERATION_CONFIG: _json(generation),
     }
     arrays = hugging_face_arrays(model, h, config, sides)
-    readme = _README.format(
+    usage = _README.format(
         problem=run.problem.name,
         origin=origin(run, checkpoint, step),
         model=_CLASSES[kind],
@@ -142,7 +143,8 @@ def export(
         save_file(arrays, folder / _WEIGHTS, metadata={"format": "pt"})
         for name, contents in files.items():
             (folder / name).write_bytes(contents)
-        (folder / "README.md").write_text(readme, encoding="utf-8")
+        card = model_card(run, checkpoint, step, _PROGRAM, usage)
+        (folder / README).write_text(card, encoding="utf-8")
     log.info("wrote %s", export_dir)
 
 

@@ -14,8 +14,9 @@ import numpy as np
 from t2t_lite.errors import UserError
 from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.interop.export.counterparts import explicit_hparams, require_same
-from t2t_lite.interop.export.folder import new_folders, origin
+from t2t_lite.interop.export.folder import README, new_folders, origin
 from t2t_lite.interop.export.marian_vocabularies import MarianSide, allowed, marian_sides
+from t2t_lite.interop.export.model_card import model_card
 from t2t_lite.interop.export.search_settings import average_exponent, not_carried
 from t2t_lite.interop.imports.marian_settings import find_hparams
 from t2t_lite.interop.layouts.marian import (
@@ -135,10 +136,11 @@ def export(
         decoder["vocabs"] = _write_vocabularies(folder, sides)
         lines = [f"{name}: {json.dumps(value)}\n" for name, value in decoder.items()]
         (folder / "decoder.yml").write_text("".join(lines), encoding="utf-8")
-        readme = _readme(search, h, sides, decoder).format(
+        usage = _readme(search, h, sides, decoder).format(
             problem=run.problem.name, origin=origin(run, checkpoint, step)
         )
-        (folder / "README.md").write_text(readme, encoding="utf-8")
+        card = model_card(run, checkpoint, step, MARIAN, usage)
+        (folder / README).write_text(card, encoding="utf-8")
     log.info("wrote %s", export_dir)
 
 

@@ -214,6 +214,11 @@ def _decode_hparams(decoder: Mapping[str, Any], defaults: Mapping[str, str]) -> 
     try:
         if float(read["word-penalty"]):
             raise UserError("word-penalty has no counterpart here: set it to 0")
+        if decoder.get("skip-cost") == "true" and int(read["beam-size"]) != 1:
+            raise UserError(
+                "skip-cost=true has no counterpart here: it ranks hypotheses without normalised "
+                "probabilities; set it to false, or beam-size to 1, with which it has no effect"
+            )
         changes = (
             f"beam_size={int(read['beam-size'])},alpha={float(read['normalize']):g},"
             "length_penalty=average,stopping=marian,extra_length=0,"
@@ -228,11 +233,22 @@ def _decode_hparams(decoder: Mapping[str, Any], defaults: Mapping[str, str]) -> 
 def _shortlist(
     folder: pathlib.Path, decoder: Mapping[str, Any], source: Side, target: Side
 ) -> Shortlist | None:
-    """Returns the short list that the settings name first, or the only one, by our ids."""
-    named = [name for name in _names_in(decoder, "shortlist")[:1] if name.endswith(_BINARY)]
-    found = [folder / name for name in named if (folder / name).is_file()] or [
+    """Returns the short list that the settings name first, or the only one, by our ids.
+
+    Raises:
+        UserError: the list that they name is not there, or not in binary form.
+    """
+    named = _names_in(decoder, "shortlist")[:1]
+    found = [
         path for path in sorted(folder.glob(f"*{_BINARY}")) if path.is_file() and is_shortlist(path)
     ]
+    if named:
+        found = [path for path in found if path.name == named[0]] or found
+        if len(found) != 1:
+            raise UserError(
+                f"decoder.yml: shortlist names {named[0]}, which is no short list in binary form "
+                f"({_BINARY}) in {folder}: remove the key, and make a list with t2t-shortlist"
+            )
     if len(found) != 1:
         return None
     return read_shortlist(found[0], source.order, target.order)

@@ -36,15 +36,15 @@ MODEL = known(
 # Those of decoder.yml.
 DECODER = known(
     read="""
-        models vocabs shortlist beam-size normalize word-penalty max-length-factor allow-unk
-        allow-special
+        models vocabs shortlist skip-cost beam-size normalize word-penalty max-length-factor
+        allow-unk allow-special
     """,
     without_effect="""
         authors cite build-info config workspace log log-.* quiet quiet-.* seed check-nan
         interpolate-env-vars relative-paths dump-config sigterm port model-mmap
         input output tsv tsv-fields n-best alignment word-scores stat-freq no-spm-decode
         max-length max-length-crop devices num-devices cpu-threads data-threads
-        max-length-break ssplit-.* skip-cost gemm-precision cache-.*
+        max-length-break ssplit-.* gemm-precision cache-.*
         mini-batch.* maxi-batch.* fp16 precision optimize gemm-type quantize-range
     """,
     weights=(["1"], ["1.0"], "1", "1.0"),

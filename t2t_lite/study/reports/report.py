@@ -107,13 +107,13 @@ def write_report(folders: Sequence[str], output: str) -> str:
     for path in paths:
         if paths.count(path) > 1:
             raise UsageError(f"{path} is named twice: name every run folder once")
+    target = output or str(pathlib.Path(folders[0]) / "report.html")
+    for path in paths:
+        files.refuse_overwriting(target, [*own_files(path), *search_files(path)])
     if is_search(paths[0]) and len(paths) == 1:
         text = search_page(paths[0])
     else:
         text = page(_read_runs(folders, paths))
-    target = output or str(pathlib.Path(folders[0]) / "report.html")
-    for path in paths:
-        files.refuse_overwriting(target, [*own_files(path), *search_files(path)])
     files.write_text(target, files.shown(text))
     return target
 

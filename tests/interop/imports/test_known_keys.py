@@ -161,7 +161,7 @@ def test_several_ids_may_end_an_output(folder):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("shortlist: [lex.s2t, 100, 100]", "shortlist=['lex.s2t', '100', '100'] has no"),
+        ("shortlist: [lex.s2t, 100, 100]", "shortlist names lex.s2t, which is no short list"),
         ("skip-cost: true", "skip-cost=true has no counterpart here"),
         ("output-sampling: [topk, 10]", "output-sampling=['topk', '10'] has no counterpart"),
         ("force-decode: true", "force-decode=true has no counterpart"),
@@ -182,6 +182,12 @@ def test_what_splits_text_without_sentencepiece_is_refused(tmp_path, name: str):
     folder = marian_folder(tmp_path / "model")
     (folder / name).write_text("#version: 0.2\n")
     assert f"{name} splits words into subwords or changes their case" in refusal(folder)
+
+
+def test_greedy_search_needs_no_cost(tmp_path):
+    folder = marian_folder(tmp_path / "model")
+    (folder / "decoder.yml").write_text("skip-cost: true\nbeam-size: 1\n")
+    assert marian.read(folder).decode_hparams.startswith("beam_size=1,")
 
 
 def test_what_decoder_yml_lacks_has_marians_defaults(tmp_path):
