@@ -139,6 +139,11 @@ class TextOptions(Config):
         """Whether the texts are HTML, which is translated block by block."""
         return self.markup == HTML
 
+    @property
+    def search_factor(self) -> int:
+        """About how many times as long a search may take, because it keeps more hypotheses."""
+        return 8 if self.terms else 1
+
     @classmethod
     def of(
         cls,

@@ -13,11 +13,9 @@ from t2t_lite.serving.config import ServerConfig
 from t2t_lite.terms.term_list import TooLongError
 
 # Waiting requests of so many characters are translated together. A shorter text counts as the
-# second number, because the search's steps cost the same however short it is. With terms the search
-# may keep several times as many hypotheses.
+# second number, because the search's steps cost the same however short it is.
 MOST_TOGETHER = 16384
 _LEAST_CHARACTERS = 64
-_TIMES_WITH_TERMS = 8
 
 _FIELDS = ("text", "texts", "n_best", "attention", *FIELDS)
 
@@ -54,7 +52,7 @@ class TranslationRequest(NamedTuple):
     def size(self) -> int:
         """How many of the characters that are translated together it takes."""
         size = sum(max(len(text), _LEAST_CHARACTERS) for text in self.texts)
-        return size * (_TIMES_WITH_TERMS if self.options.terms else 1)
+        return size * self.options.search_factor
 
     @property
     def is_large(self) -> bool:

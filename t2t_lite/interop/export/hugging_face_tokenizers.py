@@ -189,7 +189,7 @@ def language_ids(side: HuggingFaceSide, encoder: TextEncoder) -> dict[str, int]:
 
 
 def fast_tokenizer(side: HuggingFaceSide) -> dict[str, Any]:
-    """Returns tokenizer.json: the SentencePiece model in the terms of Hugging Face's tokenizers.
+    """Returns tokenizer.json: the SentencePiece model in the form of Hugging Face's tokenizers.
 
     Raises:
         UserError: the pieces of the table are not those of the SentencePiece model.

@@ -1,4 +1,4 @@
-"""Our search settings in the terms of programs that divide by a power of the length."""
+"""Our search settings for programs that divide by a power of the length."""
 
 from t2t_lite.search.decode_hparams import DecodeHParams
 
