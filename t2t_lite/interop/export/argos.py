@@ -106,7 +106,7 @@ def export(
             origin=origin(run, checkpoint, step),
             file=f"{name}.argosmodel",
         )
-        card = model_card(run, checkpoint, step, "argostranslate", usage)
+        card = model_card(run, checkpoint, step, "argostranslate", usage, languages)
         (folder / README).write_text(card, encoding="utf-8")
         with tempfile.TemporaryDirectory(dir=folder) as parent:
             package = pathlib.Path(parent, name)

@@ -122,7 +122,8 @@ def export(
             "--format=firefox, set only shortlist"
         )
     named = (run.problem.source_language, run.problem.target_language)
-    pair = [a or b or c for a, b, c in zip(codes, named, _USUAL_CODES, strict=True)]
+    languages = [code or own for code, own in zip(codes, named, strict=True)]
+    pair = [code or usual for code, usual in zip(languages, _USUAL_CODES, strict=True)]
     for flag, code in zip(("from_code", "to_code"), pair, strict=True):
         require_code(flag, code)
     model, step, checkpoint = run.load_model(checkpoint)
@@ -138,7 +139,7 @@ def export(
     about = origin(run, checkpoint, step)
     with new_folders(export_dir, [FIREFOX]) as folders:
         usage = _write(folders[FIREFOX], arrays, multipliers, sides, shortlist, pair, about)
-        card = model_card(run, checkpoint, step, "fxtranslate", usage)
+        card = model_card(run, checkpoint, step, "fxtranslate", usage, languages)
         (folders[FIREFOX] / README).write_text(card, encoding="utf-8")
     log.info("wrote %s", export_dir)
 

@@ -53,7 +53,14 @@ class _Number(NamedTuple):
     signature: str
 
 
-def model_card(run: RunFolder, checkpoint: str, step: int, library: str, usage: str) -> str:
+def model_card(
+    run: RunFolder,
+    checkpoint: str,
+    step: int,
+    library: str,
+    usage: str,
+    codes: Sequence[str] = (),
+) -> str:
     """Returns the text of README.md.
 
     Args:
@@ -62,20 +69,25 @@ def model_card(run: RunFolder, checkpoint: str, step: int, library: str, usage: 
         step: its step.
         library: the name by which hubs know what reads the export.
         usage: the card's title and how to use the export.
+        codes: of the source's and the target's language, if the export is for these alone.
     """
+    languages = _languages(codes if any(codes) else _all_codes(run))
+    if not any(codes):
+        codes = (run.problem.source_language, run.problem.target_language)
     numbers = _numbers(run, checkpoint, step)
-    front = "\n".join(_yaml(_front_matter(run, library, numbers)))
-    sections = [_data(run), _evaluation(run, checkpoint, step, numbers), _settings(run)]
+    front = "\n".join(_yaml(_front_matter(run, library, languages, numbers)))
+    sections = [_data(run, codes), _evaluation(run, checkpoint, step, numbers), _settings(run)]
     return "\n".join([f"---\n{front}\n---\n", usage, *sections])
 
 
 # ---- what hubs read
 
 
-def _front_matter(run: RunFolder, library: str, numbers: Sequence[_Number]) -> dict[str, Any]:
+def _front_matter(
+    run: RunFolder, library: str, languages: Sequence[str], numbers: Sequence[_Number]
+) -> dict[str, Any]:
     problem = run.problem
     task = _task(problem)
-    languages = _languages(run)
     split = SPLIT_FILE_NAMES[_evaluated_split(run)]
     results = [
         {
@@ -116,8 +128,8 @@ def _licence_fields(licence: str) -> dict[str, str]:
     return {"license": "other", "license_name": licence} if licence else {}
 
 
-def _languages(run: RunFolder) -> list[str]:
-    """Returns the codes of ISO 639 of all languages that the model reads or writes."""
+def _all_codes(run: RunFolder) -> list[str]:
+    """Returns the codes of all languages that the model reads or writes."""
     codes = [
         code
         for member in run.problem.members
@@ -125,6 +137,11 @@ def _languages(run: RunFolder) -> list[str]:
     ]
     for side in choices(run.encoders).values():
         codes += side.codes
+    return codes
+
+
+def _languages(codes: Sequence[str]) -> list[str]:
+    """Returns the codes of ISO 639 among codes."""
     bare = (code.replace("_", "-").partition("-")[0].lower() for code in codes)
     return [code for code in dict.fromkeys(bare) if code and english_name(code)]
 
@@ -190,9 +207,8 @@ def _evaluated_split(run: RunFolder) -> str:
 # ---- sections
 
 
-def _data(run: RunFolder) -> str:
+def _data(run: RunFolder, codes: Sequence[str]) -> str:
     problem = run.problem
-    codes = problem.source_language, problem.target_language
     named = [english_name(code) or code for code in codes]
     direction = f", from {named[0]} to {named[1]}" if all(named) else ""
     licence = (

@@ -57,9 +57,9 @@ def evaluated(folder: pathlib.Path, step: int, **values: float | str) -> None:
     metrics_jsonl.append(folder, {"kind": "eval", "step": step, **values})
 
 
-def card(run: RunFolder, checkpoint: str = "model.ckpt-7", usage: str = USAGE):
+def card(run: RunFolder, checkpoint: str = "model.ckpt-7", codes: tuple[str, ...] = ()):
     """The front matter, and the rest."""
-    text = model_card(run, str(run.folder / checkpoint), 7, "keras", usage)
+    text = model_card(run, str(run.folder / checkpoint), 7, "keras", USAGE, codes)
     _, front, rest = re.split(r"^---\n", text, maxsplit=2, flags=re.M)
     return yaml.safe_load(front), rest
 
@@ -151,6 +151,20 @@ def test_the_task_follows_from_the_problem(tmp_path, problem, task):
     front, _ = card(run_of(tmp_path, problem))
     assert front["pipeline_tag"] == task
     assert front.get("language", []) == (["no", "fi"] if problem.was_reversed else [])
+
+
+@pytest.mark.parametrize(
+    ("codes", "languages", "direction"),
+    [
+        (("de", "pt-BR"), ["de", "pt"], ", from German to Portuguese."),
+        (("", ""), ["fi", "no"], ", from Finnish to Norwegian."),
+        (("de", ""), ["de"], "`translate_fino_own`."),
+    ],
+)
+def test_the_languages_are_those_that_the_export_is_for(tmp_path, codes, languages, direction):
+    front, rest = card(run_of(tmp_path, Own()), codes=codes)
+    assert front["language"] == languages
+    assert direction in rest
 
 
 class Swedish(Own):
