@@ -10,9 +10,12 @@ import keras
 import numpy as np
 import pytest
 
+from support.model_kinds import model_of
 from t2t_lite.errors import DataError, UserError
 from t2t_lite.layers.dense import Projection
 from t2t_lite.models import keras_files
+
+_EXPERTS = {"vars/0", "vars/1", "gating/vars/0", "gating/vars/1"}  # names of a mixture's weights
 
 
 @pytest.fixture(scope="module")
@@ -219,6 +222,32 @@ def test_an_unreadable_file_is_named(path, monkeypatch):
 
     monkeypatch.setattr(keras_files, "open", refuse, raising=False)
     assert "Permission denied" in _refusal(path)
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    ("kind", "layer", "weights"),
+    [
+        *((kind, "mixture_of_experts", _EXPERTS) for kind in ("experts", "moe_lstm")),
+        ("adaptive", "adaptive_steps", {f"vars/{number}" for number in range(3)}),
+    ],
+)
+def test_layers_with_losses_of_their_own_have_the_names_of_earlier_files(
+    kind, layer, weights, tmp_path
+):
+    """Keras finds weights by the attributes that lead to them, of which one is a property."""
+    model_of(kind).save(tmp_path / "model.keras")
+    names: list[str] = []
+    with (
+        zipfile.ZipFile(tmp_path / "model.keras") as archive,
+        archive.open("model.weights.h5") as member,
+        h5py.File(member) as file,
+    ):
+        file.visititems(lambda name, item: names.append(name) if hasattr(item, "shape") else None)
+    prefix = "auxiliary_layers/"
+    assert {name.removeprefix(prefix) for name in names if name.startswith(prefix)} == {
+        f"{layer}{number}/{weight}" for number in ("", "_1") for weight in weights
+    }
 
 
 # ---- what would run code
