@@ -29,7 +29,7 @@ _ESCAPES = (("\u2582", "\u2582a"), (SPACE, "\u2582b"))
 
 # The settings of a tokenizer that name its languages, and whose they are.
 _LANGUAGES = {"src_lang": "inputs", "tgt_lang": "targets"}
-_MASK = "<mask>"  # NLLB's last token
+_NLLB_SPECIAL = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 
 _WithPieces = SentencePieceEncoder | ImportedEncoder
 
@@ -163,8 +163,16 @@ def _m2m100_files(
     tokens = [side.pieces[id_] for id_ in codes.values()]
     files = {"sentencepiece.bpe.model": side.spm}
     if tokens[0] in codes:  # NLLB's tokens are its codes
-        marks = [piece for piece in side.pieces if piece == _MASK]
-        config |= {"tokenizer_class": "NllbTokenizer", "extra_special_tokens": [*tokens, *marks]}
+        config |= {
+            "tokenizer_class": "NllbTokenizer",
+            "extra_special_tokens": tokens,
+            # The ids, too: releases of transformers disagree about which comes first.
+            "added_tokens_decoder": {
+                str(id_): _added_token(piece)
+                for id_, piece in enumerate(side.pieces)
+                if piece in (*_NLLB_SPECIAL, *tokens)
+            },
+        }
     else:
         known = next((name for name, all_ in LANGUAGES.items() if [*all_] == [*codes]), None)
         first = min(codes.values())
@@ -203,15 +211,7 @@ def fast_tokenizer(side: HuggingFaceSide) -> dict[str, Any]:
             "a tokenizer.json cannot be written; export for CTranslate2 (--format=ctranslate2)"
         )
     end = side.pieces[side.ids.index(EOS_ID)]
-    added = [
-        {
-            "id": id_,
-            "content": side.pieces[id_],
-            **dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False),
-            "special": True,
-        }
-        for id_ in sorted(named)
-    ]
+    added = [{"id": id_, **_added_token(side.pieces[id_])} for id_ in sorted(named)]
     sequence, stop = (
         {"Sequence": {"id": "A", "type_id": 0}},
         {"SpecialToken": {"id": end, "type_id": 0}},
@@ -233,6 +233,12 @@ def fast_tokenizer(side: HuggingFaceSide) -> dict[str, Any]:
         "decoder": {"type": "Sequence", "decoders": _decoders(side.spm, rules)},
         "model": _model(side),
     }
+
+
+def _added_token(content: str) -> dict[str, Any]:
+    """Returns what Hugging Face's tokenizers know of a token that decoded text leaves out."""
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    return {"content": content, **flags, "special": True}
 
 
 def _replace(pattern: dict[str, str], content: str) -> dict[str, Any]:

@@ -1,8 +1,10 @@
 """Exports for transformers: the way back by t2t-import, what transformers computes, refusals."""
 
+import dataclasses
 import json
 import os
 import pathlib
+import shutil
 
 import numpy as np
 import pytest
@@ -25,9 +27,10 @@ from t2t_lite.interop.imports import safe_files
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text.subword_text_encoder import SubwordTextEncoder
 
-pytest.importorskip("safetensors")
+save_file = pytest.importorskip("safetensors.numpy").save_file
 
 FIXTURES = pathlib.Path(__file__).parents[2] / "fixtures" / "hugging_face"
+TOKENIZERS = FIXTURES.parent / "tokenizers"
 POST, PRE = (
     {"layer_preprocess_sequence": before, "layer_postprocess_sequence": after}
     for before, after in (("none", "dan"), ("n", "da"))
@@ -88,6 +91,66 @@ def test_a_model_goes_back_to_the_layout_that_it_came_from(tmp_path, name):
     if name.startswith("m2m100"):
         assert back.model.hparams == run.model.hparams
         assert list(back.encoders["inputs"].tokens) == list(run.encoders["inputs"].tokens)
+
+
+@pytest.fixture(scope="module", params=["mask first", "mask last"])
+def nllb(request, tmp_path_factory) -> pathlib.Path:
+    """A model of NLLB-200's layout: weights of the fixture of M2M100, with more rows of noise.
+
+    Its `<mask>` comes before the languages, as transformers 5 makes it, or last, as published.
+    """
+    folder = tmp_path_factory.mktemp("nllb") / "model"
+    shutil.copytree(TOKENIZERS / "nllb", folder)
+    if request.param == "mask last":
+        path = folder / "tokenizer.json"
+        contents = json.loads(path.read_text("utf-8"))
+        *_, mask = others = contents["added_tokens"][:5]
+        assert mask["content"] == "<mask>"
+        languages = contents["added_tokens"][len(others) :]
+        for token in languages:
+            token["id"] -= 1
+        mask["id"] += len(languages)
+        path.write_text(json.dumps(contents))
+    size = json.loads((TOKENIZERS / "recorded.json").read_text("utf-8"))["nllb"]["size"]
+    other = FIXTURES / "m2m100_0"
+    for name, changes in (("config.json", {"vocab_size": size}), ("generation_config.json", {})):
+        settings = json.loads((other / name).read_text()) | changes
+        (folder / name).write_text(json.dumps(settings))
+    arrays = {
+        name: tensor.read().astype(np.float32)
+        for path in other.glob("*.safetensors")
+        for name, tensor in safe_files.read_safetensors(path).items()
+    }
+    width = arrays["model.shared.weight"].shape[1]
+    rows = np.random.default_rng(0).normal(size=(size, width)).astype(np.float32)
+    rows[1] = 0  # padding's
+    save_file(arrays | {"model.shared.weight": rows}, folder / "model.safetensors")
+    return folder
+
+
+def test_nllb_goes_back_to_its_own_files(nllb, tmp_path):
+    """With its weights to the bit, its pieces, and the languages by their own codes."""
+    run = read(nllb, tmp_path / "run")
+    spoken = dataclasses.replace(
+        run, decode_hparams="source_language=eng_Latn,target_language=deu_Latn"
+    )
+    folder = export(spoken, tmp_path)
+    before, after = (
+        safe_files.read_safetensors(path / "model.safetensors") for path in (nllb, folder)
+    )
+    assert before.keys() <= after.keys()
+    for name, tensor in before.items():
+        np.testing.assert_array_equal(after[name].read(), tensor.read(), err_msg=name)
+    back = read(folder, tmp_path / "back")
+    assert back.model.hparams == run.model.hparams
+    for side in ("inputs", "targets"):
+        assert list(back.encoders[side].tokens) == list(run.encoders[side].tokens)
+        assert back.encoders[side].languages == run.encoders[side].languages
+    generation = json.loads((folder / "generation_config.json").read_text())
+    tokens = json.loads((nllb / "tokenizer.json").read_text("utf-8"))["added_tokens"]
+    (german,) = (token["id"] for token in tokens if token["content"] == "deu_Latn")
+    assert generation["forced_bos_token_id"] == german
+    assert 'src_lang="eng_Latn"' in (folder / "README.md").read_text()
 
 
 needs_transformers = pytest.mark.skipif(
