@@ -156,12 +156,17 @@ def side_of(encoder: TextEncoder) -> Side:
             "Bergamot's engine splits text by a unigram model of SentencePiece alone: train on a "
             "problem with VocabType.SENTENCEPIECE_UNIGRAM, such as text2text_tmpdir_unigram"
         )
+    if encoder.languages:
+        raise UserError(
+            "sources begin with the token of a language, which Bergamot's engine does not put "
+            "there: train a student for one pair of languages"
+        )
     spm = encoder.model
     own = pieces_of(spm)
     if isinstance(encoder, ImportedEncoder):
         order = {piece: id_ for id_, piece in enumerate(encoder.tokens)}
         others = {*encoder.tokens[EOS_ID:]} != {piece.text for piece in own}
-        if others or encoder.languages or not encoder.is_whole:
+        if others or not encoder.is_whole:
             raise UserError(
                 "the imported vocabulary has pieces or rules besides those of its SentencePiece "
                 "model, which is all that Bergamot's engine reads"

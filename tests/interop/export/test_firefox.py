@@ -28,6 +28,7 @@ from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text import vocabularies
 from t2t_lite.text.alignment.shortlist import Shortlist
+from t2t_lite.text.multilingual_encoder import MultilingualEncoder, language_symbol
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
 from t2t_lite.text.text_encoder import SPACE, VocabType
 
@@ -174,6 +175,15 @@ def test_another_model_is_named():
 def test_another_vocabulary_is_refused(tmp_path, vocab_type):
     with pytest.raises(UserError, match=r"VocabType\.SENTENCEPIECE_UNIGRAM"):
         side_of(vocabulary(tmp_path, vocab_type))
+
+
+def test_a_model_of_several_languages_is_refused(tmp_path):
+    path = tmp_path / "vocab.model"
+    symbols = [language_symbol(code) for code in ("de", "fr")]
+    vocabularies.build(VocabType.SENTENCEPIECE_UNIGRAM, path, TEXT, 301, reserved_tokens=symbols)
+    assert len(side_of(SentencePieceEncoder(path)).ids) % 8 == 0  # of targets
+    with pytest.raises(UserError, match="begin with the token of a language"):
+        side_of(MultilingualEncoder(path))
 
 
 # ---- parts
