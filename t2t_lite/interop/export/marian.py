@@ -38,8 +38,9 @@ from t2t_lite.models.finite_weights import require_finite_weights
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.text.language_tokens import LanguageTokens
 from t2t_lite.text.languages import speaking
-from t2t_lite.text.text_encoder import PAD_ID
+from t2t_lite.text.text_encoder import PAD_ID, TextEncoder
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +76,7 @@ _README = """\
     marian-decoder -c decoder.yml < source.txt > target.txt
     marian-scorer -m {model} -v {vocabularies} -t source.txt target.txt
 
-{text}{pre_norm}
+{text}{languages}{pre_norm}
 An output has at most {factor} times the subwords of its source (`max-length-factor`). Outputs are
 ranked by their log-probability, divided by length^{exponent:g} (`normalize`){differs}.
 {never}
@@ -87,6 +88,9 @@ Marian splits the text and joins the outputs.
 _AS_PIECES = """\
 Marian reads and writes pieces, joined by spaces: split the text by `source.spm`
 (`spm_encode --model=source.spm`), and join the outputs by `target.spm` (`spm_decode`).
+"""
+_LANGUAGES = """
+Begin each source with the piece of a language: {pieces}.
 """
 _AS_WORDS = """\
 Marian reads and writes words, joined by spaces.
@@ -124,7 +128,8 @@ def export(
     require_finite_weights(model, checkpoint)
     h = explicit_hparams(model, "Marian")
     has_padding = h.softmax_padding and PAD_ID not in h.never_output
-    sides = marian_sides(speaking(run.encoders, search.languages), has_padding)
+    encoders = speaking(run.encoders, search.languages)
+    sides = marian_sides(encoders, has_padding)
     decoder = _decoder(search, h, sides)
     arrays: dict[str, Any] = {
         **marian_arrays(model, sides),
@@ -136,8 +141,11 @@ def export(
         decoder["vocabs"] = _write_vocabularies(folder, sides)
         lines = [f"{name}: {json.dumps(value)}\n" for name, value in decoder.items()]
         (folder / "decoder.yml").write_text("".join(lines), encoding="utf-8")
-        usage = _readme(search, h, sides, decoder).format(
-            problem=run.problem.name, origin=origin(run, checkpoint, step)
+        usage = _README.format(
+            problem=run.problem.name,
+            origin=origin(run, checkpoint, step),
+            languages=_languages(sides[0], encoders["inputs"]),
+            **_usage(search, h, sides, decoder),
         )
         card = model_card(run, checkpoint, step, MARIAN, usage)
         (folder / README).write_text(card, encoding="utf-8")
@@ -239,13 +247,24 @@ def _write_vocabularies(folder: pathlib.Path, sides: Sequence[MarianSide]) -> li
 _SIDES = ("source", "target")
 
 
-def _readme(
+def _languages(side: MarianSide, encoder: TextEncoder) -> str:
+    """Returns what README.md says of the piece with which a source begins, if it has one."""
+    if not isinstance(encoder, LanguageTokens) or not encoder.languages:
+        return ""
+    starts = (
+        [encoder.start_ids()] if encoder.language else [[i] for i in encoder.languages.values()]
+    )
+    pieces = [" ".join(side.pieces[side.ids.index(id_)] for id_ in start) for start in starts]
+    return _LANGUAGES.format(pieces=", ".join(f"`{piece}`" for piece in pieces))
+
+
+def _usage(
     search: DecodeHParams,
     h: TransformerHParams,
     sides: Sequence[MarianSide],
     decoder: Mapping[str, Any],
-) -> str:
-    """Returns the README with the fields problem and origin left to fill in."""
+) -> dict[str, Any]:
+    """Returns what README.md says of text and search, by field."""
     if not sides[0].is_table:
         text = _AS_TEXT
     elif sides[0].spm:
@@ -253,15 +272,13 @@ def _readme(
     else:
         text = _AS_IDS if str(len(sides[0].ids) - 1) in sides[0].pieces else _AS_WORDS
     others = not_carried(search)
-    return _README.format(
-        problem="{problem}",
-        origin="{origin}",
-        model=_MODEL,
-        vocabularies=" ".join(decoder["vocabs"]),
-        text=text,
-        pre_norm=_PRE_NORM if "n" in h.layer_preprocess_sequence.replace("none", "") else "",
-        factor=decoder["max-length-factor"],
-        exponent=decoder["normalize"],
-        differs=f". Marian does not obey {', '.join(others)}" if others else "",
-        never="" if PAD_ID in sides[1].ids else _NO_PADDING,
-    )
+    return {
+        "model": _MODEL,
+        "vocabularies": " ".join(decoder["vocabs"]),
+        "text": text,
+        "pre_norm": _PRE_NORM if "n" in h.layer_preprocess_sequence.replace("none", "") else "",
+        "factor": decoder["max-length-factor"],
+        "exponent": decoder["normalize"],
+        "differs": f". Marian does not obey {', '.join(others)}" if others else "",
+        "never": "" if PAD_ID in sides[1].ids else _NO_PADDING,
+    }

@@ -5,7 +5,16 @@ import pathlib
 import numpy as np
 import pytest
 
-from support.exported_runs import Made, logits, made_run, random_hparams, random_pairs, read
+from support.exported_runs import (
+    BPE,
+    Made,
+    logits,
+    made_run,
+    random_hparams,
+    random_pairs,
+    read,
+    sentences,
+)
 from t2t_lite import registry
 from t2t_lite.errors import UserError
 from t2t_lite.interop.export import marian as exporter
@@ -15,6 +24,9 @@ from t2t_lite.interop.export.marian_vocabularies import MarianSide, allowed
 from t2t_lite.interop.layouts.marian import SETTINGS
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.text import vocabularies
+from t2t_lite.text.multilingual_encoder import MultilingualEncoder, language_symbol, tag_symbol
+from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
 from t2t_lite.text.subword_text_encoder import SubwordTextEncoder
 from t2t_lite.text.text_encoder import TokenTextEncoder
 
@@ -106,6 +118,22 @@ def test_words_and_our_own_subwords_have_a_table(tmp_path):
     subwords = MarianSide.of(encoder, has_padding=True)
     assert subwords.table().splitlines()[:3] == ['"<unk>": 0', '"</s>": 1', '"2": 2']
     assert not subwords.spm
+
+
+def test_readme_names_the_pieces_of_languages_and_any_setting(tmp_path):
+    path = tmp_path / "tagged.model"
+    symbols = [language_symbol("de"), language_symbol("fr"), tag_symbol("bt")]
+    vocabularies.build(BPE, path, sentences(), 400, reserved_tokens=symbols)
+    run = made_run(tmp_path, **random_hparams(0, **POST))
+    run.encoders = {"inputs": MultilingualEncoder(path), "targets": SentencePieceEncoder(path)}
+    found = []
+    for languages in ("", "target_language=fr+bt,shortlist={list}"):
+        exporter.export(run, None, str(tmp_path / "out"), DecodeHParams.of(run, languages))
+        readme = max((tmp_path / "out").glob("marian/*/README.md"))
+        found.append(readme.read_text(encoding="utf-8"))
+    assert "Begin each source with the piece of a language: `<2de>`, `<2fr>`.\n" in found[0]
+    assert "Begin each source with the piece of a language: `<2fr> <bt>`.\n" in found[1]
+    assert "Marian does not obey shortlist={list}.\n" in found[1]
 
 
 @pytest.mark.parametrize(
