@@ -29,6 +29,7 @@ from t2t_lite.interop.export.model_card import model_card
 from t2t_lite.interop.export.search_settings import average_exponent, not_carried
 from t2t_lite.interop.imports.hugging_face_settings import (
     CONFIG,
+    EPSILON,
     GENERATION_CONFIG,
     NORM_EPSILON,
     find_hparams,
@@ -73,7 +74,7 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 tokenizer = AutoTokenizer.from_pretrained("."{languages})
 model = AutoModelForSeq2SeqLM.from_pretrained(".")
-batch = tokenizer(["A sentence."], return_tensors="pt", padding=True)
+batch = tokenizer(["{label}A sentence."], return_tensors="pt", padding=True)
 outputs = model.generate(**batch{forced})
 print(tokenizer.batch_decode(outputs, skip_special_tokens=True))
 ```
@@ -130,7 +131,7 @@ def export(
         problem=run.problem.name,
         origin=origin(run, checkpoint, step),
         model=_CLASSES[kind],
-        **_spoken(encoders if kind == M2M100 else {}),
+        **_spoken(encoders, kind),
         exponent=average_exponent(search),
         longest=_longest(search, config),
         differs="".join(
@@ -166,19 +167,21 @@ def _sides(
 _CARRIED = ("min_length", "no_repeat_ngram_size", "end_at_limit")
 
 
-def _spoken(encoders: Mapping[str, TextEncoder]) -> dict[str, str]:
-    """Returns what the example of the README says of languages; nothing without encoders."""
+def _spoken(encoders: Mapping[str, TextEncoder], kind: str) -> dict[str, str]:
+    """Returns what the example of the README says of languages, by field."""
     chosen = {
         side: encoder.symbol(encoder.languages[encoder.language or min(encoder.languages)])
         for side, encoder in encoders.items()
-        if isinstance(encoder, LanguageTokens)
+        if isinstance(encoder, LanguageTokens) and encoder.languages
     }
-    if not chosen:
-        return {"languages": "", "forced": ""}
+    if kind != M2M100:
+        label = f"{chosen['inputs']} " if chosen else ""
+        return {"languages": "", "forced": "", "label": label}
     source, target = (chosen[side] for side in ("inputs", "targets"))
     return {
         "languages": f', src_lang="{source.strip("_")}"',
         "forced": f', forced_bos_token_id=tokenizer.convert_tokens_to_ids("{target}")',
+        "label": "",
     }
 
 
@@ -238,7 +241,7 @@ def _config(h: TransformerHParams, kind: str, sides: Sequence[HuggingFaceSide]) 
         shared_embedding=h.shared_embedding,
     )
     require_same(h, written, _CLASSES[kind], (*_FREE, *(_OF_TABLE if family.has_table else ())))
-    return config | {NORM_EPSILON: h.norm_epsilon}
+    return config if h.norm_epsilon == EPSILON else config | {NORM_EPSILON: h.norm_epsilon}
 
 
 def _start(h: TransformerHParams, target: HuggingFaceSide) -> int:

@@ -26,8 +26,8 @@ log = logging.getLogger(__name__)
 
 CONFIG, GENERATION_CONFIG = "config.json", "generation_config.json"
 
-# What t2t-exporter notes: transformers always takes _EPSILON, and ignores the key.
-NORM_EPSILON, _EPSILON = "t2t_lite_norm_epsilon", 1e-5
+# What t2t-exporter notes of other models: transformers always takes EPSILON, and ignores the key.
+NORM_EPSILON, EPSILON = "t2t_lite_norm_epsilon", 1e-5
 # What transformers takes where config.json lacks it.
 _USUAL = {
     "d_model": 1024,
@@ -118,7 +118,7 @@ def _check_config(folder: pathlib.Path, config: Fields) -> None:
                 "different ones have no counterpart here"
             )
     config.check(dict.fromkeys([*_SIZES, *(f"encoder_{name}" for name in _SHARED_SIZES)], int))
-    if not is_number(config.get(NORM_EPSILON, _EPSILON)):
+    if not is_number(config.get(NORM_EPSILON, EPSILON)):
         raise DataError(f"{path}: {NORM_EPSILON}={quoted(config[NORM_EPSILON])}: expected a number")
     for name in _SWITCHES:
         if not isinstance(config.get(name), bool | None):
@@ -180,7 +180,7 @@ def find_hparams(folder: pathlib.Path, config: Fields, **others: Any) -> Transfo
             **found,
             ffn_activation=activation,
             attention_bias=True,
-            norm_epsilon=config.get(NORM_EPSILON, _EPSILON),
+            norm_epsilon=config.get(NORM_EPSILON, EPSILON),
             multiply_embedding_mode=scaling(config.get("scale_embedding", family.is_scaled)),
             max_length=config["max_position_embeddings"],
             **{**family.hparams, **others},

@@ -9,6 +9,7 @@ import shutil
 import numpy as np
 import pytest
 
+from support import open_vocabularies
 from support.exported_runs import (
     BPE,
     UNIGRAM,
@@ -24,7 +25,9 @@ from support.exported_runs import (
 from t2t_lite.errors import UserError
 from t2t_lite.interop.export import hugging_face as exporter
 from t2t_lite.interop.imports import safe_files
+from t2t_lite.models.transformer import Transformer
 from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.text.imported_encoder import ImportedEncoder
 from t2t_lite.text.subword_text_encoder import SubwordTextEncoder
 
 save_file = pytest.importorskip("safetensors.numpy").save_file
@@ -83,6 +86,7 @@ def test_a_model_goes_back_to_the_layout_that_it_came_from(tmp_path, name):
         json.loads((path / "config.json").read_text()) for path in (folder, FIXTURES / name)
     )
     assert config["model_type"] == published["model_type"]
+    assert not [key for key in config if key.startswith("t2t_lite")]
     back = read(folder, tmp_path / "back")
     for source, target in random_pairs(run, 4):
         found, expected = (logits(model, source, target) for model in (back, run))
@@ -151,6 +155,19 @@ def test_nllb_goes_back_to_its_own_files(nllb, tmp_path):
     (german,) = (token["id"] for token in tokens if token["content"] == "deu_Latn")
     assert generation["forced_bos_token_id"] == german
     assert 'src_lang="eng_Latn"' in (folder / "README.md").read_text()
+
+
+def test_a_source_begins_with_the_label_of_its_language_as_readme_shows(tmp_path):
+    open_vocabularies.write_opus(tmp_path, ("deu", "fra"))
+    sides = {"inputs": "source", "targets": "target"}
+    encoders = {k: ImportedEncoder(tmp_path / f"vocab.imported.{v}.json") for k, v in sides.items()}
+    run = made_run(tmp_path, hidden_size=8, num_heads=1, num_hidden_layers=1, **POST)
+    size = encoders["targets"].vocab_size
+    run.model = Transformer(run.model.hparams, size, size)
+    run.encoders = encoders
+    exporter.export(run, None, str(tmp_path / "out"), DecodeHParams.of(run, "target_language=fra"))
+    readme = (tmp_path / "out" / "huggingface" / "1" / "README.md").read_text(encoding="utf-8")
+    assert 'tokenizer([">>fra<< A sentence."]' in readme
 
 
 needs_transformers = pytest.mark.skipif(
