@@ -47,6 +47,7 @@ _SEARCH = "beam_size=1,length_factor=2,extra_length=4"  # the engine's
 _CALIBRATED = 500  # sentences whose translation tells how large the inputs of products are
 _BEST = 50  # in the name of every short list for the engine, whatever the list has
 _USUAL_CODES = ("src", "trg")
+_WIDEST_TINY = 256  # features of Bergamot's tiny students; base ones have 512
 
 _CONFIG = """\
 relative-paths: true
@@ -84,7 +85,10 @@ _README = """\
 It runs in fxtranslate, in Bergamot's engine (C++ or WebAssembly), and in translateLocally, where
 you import the folder:
 
-    fxtranslate.Translator(*(open(name, "rb").read() for name in ({arguments})))
+    import fxtranslate
+    names = [{arguments}]
+    engine = fxtranslate.Translator(*(open(name, "rb").read() for name in names))
+    print(engine.translate("A sentence."))
 
 Firefox itself takes models only from Mozilla's own servers.
 
@@ -139,6 +143,8 @@ def export(
     about = origin(run, checkpoint, step)
     with new_folders(export_dir, [FIREFOX]) as folders:
         usage = _write(folders[FIREFOX], arrays, multipliers, sides, shortlist, pair, about)
+        info = _model_info(pair, "tiny" if h.hidden_size <= _WIDEST_TINY else "base")
+        (folders[FIREFOX] / "model_info.json").write_text(info, encoding="utf-8")
         card = model_card(run, checkpoint, step, "fxtranslate", usage, languages)
         (folders[FIREFOX] / README).write_text(card, encoding="utf-8")
     log.info("wrote %s", export_dir)
@@ -193,7 +199,7 @@ def _write(
     codes: Sequence[str],
     about: str,
 ) -> str:
-    """Writes all files but README.md; returns the usage for it."""
+    """Writes all files but README.md and model_info.json; returns the usage for the former."""
     pair = "".join(codes)
     model, float32 = f"model.{pair}.intgemm.alphas.bin", f"model.{pair}.float32.bin"
     inputs = {
@@ -217,7 +223,6 @@ def _write(
         shortlist=f"shortlist:\n  - {lex}\n  - false\n" if shortlist else "",
     )
     (folder / "config.intgemm8bitalpha.yml").write_text(config, encoding="utf-8")
-    (folder / "model_info.json").write_text(_model_info(codes), encoding="utf-8")
     return _README.format(
         name="-".join(codes),
         origin=about,
@@ -230,13 +235,13 @@ def _write(
     )
 
 
-def _model_info(codes: Sequence[str]) -> str:
-    """Returns what translateLocally shows of a model."""
+def _model_info(codes: Sequence[str], size: str) -> str:
+    """Returns what translateLocally shows of a model; `size`: one of Bergamot's names of sizes."""
     source, target = codes
     info: dict[str, Any] = {
-        "modelName": f"{source}-{target} tiny",
-        "shortName": f"{source}-{target}-tiny",
-        "type": "tiny",
+        "modelName": f"{source}-{target} {size}",
+        "shortName": f"{source}-{target}-{size}",
+        "type": size,
         "src": source,
         "trg": target,
         "srcTags": {source: source},

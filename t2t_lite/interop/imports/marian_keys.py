@@ -2,8 +2,7 @@
 
 Of files, Marian reads a model and those that decoder.yml names: no other has an effect. Of keys,
 without effect is what belongs to other kinds of models (`marian_settings.py` checks what is of
-recurrent decoders), to training, to the machine, or to the form
-of Marian's input and output.
+recurrent decoders), to training, to the machine, or to the form of Marian's input and output.
 """
 
 from t2t_lite.interop.imports.known_keys import known

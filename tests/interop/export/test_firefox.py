@@ -1,7 +1,10 @@
 """Students for Bergamot's engine: what is written, what comes back, and what is refused by name."""
 
 import importlib.util
+import json
 import pathlib
+import re
+import textwrap
 
 import numpy as np
 import pytest
@@ -13,6 +16,7 @@ from t2t_lite import registry
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.interop.export import firefox
+from t2t_lite.interop.export.firefox import _model_info
 from t2t_lite.interop.export.firefox_model import (
     Side,
     engine_list,
@@ -108,8 +112,18 @@ def test_an_export_comes_back_as_it_was(run, exported, tmp_path):
 
 
 @pytest.mark.integration
+def test_the_folder_says_what_it_is(exported):
+    card = (exported / "README.md").read_text(encoding="utf-8")
+    assert card.startswith('---\nlanguage:\n  - "de"\n  - "en"\n')
+    assert "from German to English" in card
+    info = json.loads((exported / "model_info.json").read_text(encoding="utf-8"))
+    assert (info["src"], info["trg"], info["type"]) == ("de", "en", "tiny")
+    assert json.loads(_model_info(("de", "en"), "base"))["modelName"] == "de-en base"
+
+
+@pytest.mark.integration
 @pytest.mark.skipif(not importlib.util.find_spec("fxtranslate"), reason="needs fxtranslate")
-def test_the_engine_writes_what_the_decoder_writes(run, exported):
+def test_the_engine_writes_what_the_decoder_writes(run, exported, monkeypatch, capsys):
     import fxtranslate
 
     hparams = DecodeHParams.of(run, "beam_size=1,length_factor=2,extra_length=4")
@@ -125,6 +139,10 @@ def test_the_engine_writes_what_the_decoder_writes(run, exported):
     names = ("model.deen.intgemm.alphas.bin", *["vocab.deen.spm"] * 2, "lex.50.50.deen.s2t.bin")
     narrow = fxtranslate.Translator(*((exported / name).read_bytes() for name in names))
     assert all(isinstance(narrow.translate(line), str) for line in LINES)
+    monkeypatch.chdir(exported)
+    readme = (exported / "README.md").read_text(encoding="utf-8")
+    exec(textwrap.dedent(re.search(r"^    import fxtranslate\n(?:    .*\n)+", readme, re.M)[0]))
+    assert capsys.readouterr().out.strip() == narrow.translate("A sentence.").strip()
 
 
 # ---- what is refused
