@@ -3,7 +3,6 @@
 The engine runs one kind of Transformer; whatever differs is refused by name.
 """
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -19,6 +18,7 @@ from t2t_lite.interop.layouts.marian import (
     Embeddings,
     MarianNames,
     marian_shape,
+    never_output,
     settings_array,
 )
 from t2t_lite.interop.layouts.parts import Part, embedding_parts, transformer_parts, values_of
@@ -115,7 +115,6 @@ class Side(NamedTuple):
 
 
 _NO_ID = -1
-_CONTROL = re.compile(r"<0x[01][0-9A-F]>")
 
 
 def require_runnable(model: Seq2Seq) -> TransformerHParams:
@@ -174,13 +173,16 @@ def side_of(encoder: TextEncoder) -> Side:
         ids = [order[piece.text] for piece in own]
     else:
         ids = [*range(len(own))]
-    unwritten = {encoder.unknown_id} | {
-        id_ for id_, piece in zip(ids, own, strict=True) if _CONTROL.fullmatch(piece.text)
-    }
+    unwritten = never_output(
+        [piece.text for piece in own],
+        ids.index(encoder.unknown_id),
+        allows_unknown=False,
+        allows_special=False,
+    )
     missing = -len(ids) % _ROWS
     fillers = [Piece(f"<unused{number}>", 0.0, PieceKind.UNUSED) for number in range(missing)]
     longer = with_more_pieces(spm, fillers) if missing else spm
-    return Side(longer, [*ids, *[_NO_ID] * missing], frozenset(unwritten))
+    return Side(longer, [*ids, *[_NO_ID] * missing], frozenset(ids[number] for number in unwritten))
 
 
 def parts_of(model: Seq2Seq, h: TransformerHParams) -> list[Part]:
