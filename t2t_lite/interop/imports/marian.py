@@ -4,7 +4,7 @@ import logging
 import math
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from t2t_lite.errors import DataError, UserError, first_line, quoted
 from t2t_lite.interop.imports import safe_files
@@ -82,7 +82,7 @@ def read(model_dir: pathlib.Path, checkpoint_path: str = "") -> OpenModel:
         tensors, is_8_bits = read_binary(path)
     else:
         tensors, is_8_bits = safe_files.read_npz(path), False
-    decoder, has_decoder = _decoder_settings(path, folder)
+    decoder = _decoder_settings(path, folder)
     _check_files(folder)
     settings = read_settings(path, tensors)
     source, target = _sides(folder, decoder)
@@ -117,7 +117,7 @@ def read(model_dir: pathlib.Path, checkpoint_path: str = "") -> OpenModel:
         target.vocabulary,
         list(parts()),
         ours,
-        _decode_hparams(decoder, _MARIANS if has_decoder else usual),
+        _decode_hparams(decoder, _MARIANS if decoder.is_published else usual),
         is_8_bits,
         _shortlist(folder, decoder, source, target),
     )
@@ -149,7 +149,7 @@ def _model_file(model_dir: pathlib.Path) -> pathlib.Path:
     found = _models(model_dir)
     decoder = model_dir / "decoder.yml"
     if decoder.is_file():
-        named = _names_in(safe_files.read_yaml(decoder), "models")
+        named = _names_in(decoder, safe_files.read_yaml(decoder), "models")
         found = [path for path in found if path.name in named] or found
         if len(named) > 1:
             raise UserError(
@@ -166,8 +166,22 @@ def _model_file(model_dir: pathlib.Path) -> pathlib.Path:
     return found[0]
 
 
-def _decoder_settings(path: pathlib.Path, folder: pathlib.Path) -> tuple[dict[str, Any], bool]:
-    """Returns the settings of Marian's decoder, and whether the model is published with them.
+class _Decoder(NamedTuple):
+    """The settings of Marian's decoder.
+
+    Attributes:
+        file: that has them, or may have them.
+        settings: by name.
+        is_published: whether the model is published with them.
+    """
+
+    file: pathlib.Path
+    settings: Mapping[str, Any]
+    is_published: bool
+
+
+def _decoder_settings(path: pathlib.Path, folder: pathlib.Path) -> _Decoder:
+    """Returns the settings with which a model is to be decoded.
 
     Raises:
         UserError: one is not known, and not off.
@@ -178,13 +192,13 @@ def _decoder_settings(path: pathlib.Path, folder: pathlib.Path) -> tuple[dict[st
             found = safe_files.read_yaml(file)
             if not isinstance(found, dict):
                 raise DataError(f"{file}: expected settings by name, got {quoted(found)}")
-            if file not in own and path.name not in _names_in(found, "models"):
+            if file not in own and path.name not in _names_in(file, found, "models"):
                 continue  # Bergamot's students come with one for each form of the model
             DECODER.require(
                 str(file), {name: value for name, value in found.items() if not is_setting(name)}
             )
-            return found, True
-    return {}, False
+            return _Decoder(file, found, True)
+    return _Decoder(own[-1], {}, False)
 
 
 def _check_files(folder: pathlib.Path) -> None:
@@ -197,24 +211,24 @@ def _check_files(folder: pathlib.Path) -> None:
             )
 
 
-def _names_in(decoder: Any, key: str) -> list[str]:
-    """Returns the names of the files that the decoder's settings list, without their folders."""
-    listed = decoder.get(key) if isinstance(decoder, dict) else None
+def _names_in(file: pathlib.Path, settings: Any, key: str) -> list[str]:
+    """Returns the names of the files that the settings in a file list, without their folders."""
+    listed = settings.get(key) if isinstance(settings, dict) else None
     files = listed if isinstance(listed, list) else []
     names = [pathlib.PurePath(name).name for name in files if isinstance(name, str)]
     for name in names:
         if not safe_files.is_name(name):
-            raise DataError(f"decoder.yml: {key} has {quoted(name)}, which is not a file's name")
+            raise DataError(f"{file}: {key} has {quoted(name)}, which is not a file's name")
     return names
 
 
-def _decode_hparams(decoder: Mapping[str, Any], defaults: Mapping[str, str]) -> str:
+def _decode_hparams(decoder: _Decoder, defaults: Mapping[str, str]) -> str:
     """Returns the search with which a model is published; `defaults`: for what it does not say."""
-    read = {name: decoder.get(name, default) for name, default in defaults.items()}
+    read = {name: decoder.settings.get(name, default) for name, default in defaults.items()}
     try:
         if float(read["word-penalty"]):
             raise UserError("word-penalty has no counterpart here: set it to 0")
-        if decoder.get("skip-cost") == "true" and int(read["beam-size"]) != 1:
+        if decoder.settings.get("skip-cost") == "true" and int(read["beam-size"]) != 1:
             raise UserError(
                 "skip-cost=true has no counterpart here: it ranks hypotheses without normalised "
                 "probabilities; set it to false, or beam-size to 1, with which it has no effect"
@@ -226,19 +240,19 @@ def _decode_hparams(decoder: Mapping[str, Any], defaults: Mapping[str, str]) -> 
         )
         DecodeHParams().override(changes)
     except (TypeError, ValueError, OverflowError, UserError) as error:
-        raise UserError(f"decoder.yml, settings {read}: {first_line(error)}") from error
+        raise UserError(f"{decoder.file}, settings {read}: {first_line(error)}") from error
     return changes
 
 
 def _shortlist(
-    folder: pathlib.Path, decoder: Mapping[str, Any], source: Side, target: Side
+    folder: pathlib.Path, decoder: _Decoder, source: Side, target: Side
 ) -> Shortlist | None:
     """Returns the short list that the settings name first, or the only one, by our ids.
 
     Raises:
         UserError: the list that they name is not there, or not in binary form.
     """
-    named = _names_in(decoder, "shortlist")[:1]
+    named = _names_in(decoder.file, decoder.settings, "shortlist")[:1]
     found = [
         path for path in sorted(folder.glob(f"*{_BINARY}")) if path.is_file() and is_shortlist(path)
     ]
@@ -246,8 +260,8 @@ def _shortlist(
         found = [path for path in found if path.name == named[0]] or found
         if len(found) != 1:
             raise UserError(
-                f"decoder.yml: shortlist names {named[0]}, which is no short list in binary form "
-                f"({_BINARY}) in {folder}: remove the key, and make a list with t2t-shortlist"
+                f"{decoder.file}: shortlist names {named[0]}, which is no short list in binary "
+                f"form ({_BINARY}) in {folder}: remove the key, and make a list with t2t-shortlist"
             )
     if len(found) != 1:
         return None
@@ -257,9 +271,9 @@ def _shortlist(
 # ---- vocabularies
 
 
-def _sides(folder: pathlib.Path, decoder: Mapping[str, Any]) -> tuple[Side, Side]:
+def _sides(folder: pathlib.Path, decoder: _Decoder) -> tuple[Side, Side]:
     """Returns the vocabularies of source and target."""
-    names = _names_in(decoder, "vocabs")
+    names = _names_in(decoder.file, decoder.settings, "vocabs")
     if not names:
         found = [
             path.name
@@ -273,7 +287,7 @@ def _sides(folder: pathlib.Path, decoder: Mapping[str, Any]) -> tuple[Side, Side
             listed = ", ".join(found) or "expected *vocab*.yml or .spm"
             raise UserError(
                 f"{folder} has {len(found)} vocabularies ({listed}): name that of the source, then "
-                "that of the target under vocabs: in its decoder.yml"
+                f"that of the target under vocabs: in {decoder.file}"
             )
         names = found
     source, target = (folder / name for name in (names[0], names[-1]))
@@ -325,12 +339,13 @@ def _side(path: pathlib.Path, side: str) -> Side:
     )
 
 
-def _never_output(vocabulary: Vocabulary, decoder: Mapping[str, Any]) -> list[int]:
+def _never_output(vocabulary: Vocabulary, decoder: _Decoder) -> list[int]:
     """Returns the ids that Marian's decoder does not output unless it is told to."""
-    allows = {name: decoder.get(f"allow-{name}", "false") for name in ("unk", "special")}
+    names = ("unk", "special")
+    allows = {name: decoder.settings.get(f"allow-{name}", "false") for name in names}
     for name, value in allows.items():
         if value not in ("true", "false"):
-            raise DataError(f"decoder.yml: allow-{name}={quoted(value)}: expected true or false")
+            raise DataError(f"{decoder.file}: allow-{name}={quoted(value)}: expected true or false")
     return never_output(
         vocabulary.pieces,
         vocabulary.unknown,

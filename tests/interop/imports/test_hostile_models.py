@@ -316,6 +316,17 @@ def test_a_damaged_decoder_file(marian, decoder: str, message: str):
     assert message in refusal(marian)
 
 
+@pytest.mark.parametrize("name", ["config.intgemm8bitalpha.yml", "model.npz.decoder.yml"])
+@pytest.mark.parametrize(
+    "setting", ["word-penalty: 0.5", "shortlist: [lex.bin, false]", "allow-unk: 3", "vocabs: ['']"]
+)
+def test_the_file_of_a_setting_is_named(marian, name: str, setting: str):
+    (marian / "decoder.yml").unlink(missing_ok=True)
+    vocabs = "" if setting.startswith("vocabs") else "vocabs: [vocab.yml, vocab.yml]\n"
+    (marian / name).write_text(f"models: [model.npz]\n{vocabs}{setting}\n", encoding="utf-8")
+    assert str(marian / name) in refusal(marian)
+
+
 def test_several_models(marian):
     (marian / "other.npz").write_bytes((marian / "model.npz").read_bytes())
     assert "has 2 models (model.npz, other.npz): name one with --checkpoint_path" in refusal(marian)
