@@ -380,7 +380,7 @@ def test_wrong_tensors(hugging_face, changes, message):
     ("changes", "message"),
     [
         ({"model_type": "nllb-moe"}, "mixtures of experts have no counterpart here"),
-        ({"model_type": "t5"}, "only marian (MarianMT, OPUS-MT) and m2m_100"),
+        ({"model_type": "t5"}, "only marian (MarianMT, OPUS-MT), m2m_100"),
         ({"decoder_ffn_dim": 32}, "encoder_ffn_dim=16 and decoder_ffn_dim=32"),
         ({"decoder_ffn_dim": "\n" * 99}, "decoder_ffn_dim='\\n\\n"),
         ({"encoder_attention_heads": 3, "decoder_attention_heads": 3}, "split over 3 heads"),
