@@ -177,6 +177,8 @@ def _example(run: RunFolder, encoders: Mapping[str, TextEncoder], search: str) -
 def _limit(search: DecodeHParams) -> str:
     """Returns how many subwords an output may have in t2t-decoder."""
     factor, extra = search.length_factor, search.extra_length
+    if not factor:
+        return f"{extra} subwords"
     if factor == 1:
         return f"{extra} more than its source"
     return f"{factor} times as many as its source" + (f" and {extra} more" if extra else "")

@@ -474,6 +474,21 @@ def test_a_penalty_of_ones_own_is_not_called_the_default(run, chosen):
 
 
 @pytest.mark.parametrize(
+    ("factor", "extra", "words"),
+    [
+        (0, 20, "20 subwords."),
+        (1, 50, "50 more than its source."),
+        (2, 4, "2 times as many as its source and 4 more."),
+        (3, 0, "3 times as many as its source."),
+    ],
+)
+def test_the_readme_says_how_long_an_output_may_be(run, factor, extra, words):
+    search = DecodeHParams(length_factor=factor, extra_length=extra)
+    text = readme(run, 7, "float32", search, run.encoders, ())
+    assert f"In t2t-decoder it may have {words}\n" in text
+
+
+@pytest.mark.parametrize(
     ("stopping", "words"), [("marian", "as\nMarian"), ("never", "`early_stopping` never")]
 )
 def test_the_readme_says_how_a_search_ends(run, stopping, words):
