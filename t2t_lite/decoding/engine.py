@@ -104,15 +104,17 @@ def mapped(
 ) -> Iterator[tuple[int, _Result]]:
     """Calls `work` for all batches in threads; yields each batch's index and result when done.
 
-    No more batches begin than there are threads before the caller asks for the next result: while
-    it does something else, so does the device. After a failure no other batch begins.
+    One batch waits for the next free thread, which need not wait until the caller has written a
+    result. No more begin before the caller asks for the next one: while it does something else for
+    long, so does the device. After a failure no other batch begins.
     """
+    most = max(1, threads) + 1
     left = iter(enumerate(batches))
     running: dict[Future[_Result], int] = {}
-    with ThreadPoolExecutor(max(1, threads)) as pool:
+    with ThreadPoolExecutor(most - 1) as pool:
 
         def begin() -> None:
-            for index, batch in itertools.islice(left, max(1, threads) - len(running)):
+            for index, batch in itertools.islice(left, most - len(running)):
                 running[pool.submit(work, batch)] = index
 
         try:

@@ -47,12 +47,21 @@ def test_nothing_is_begun_once_nobody_asks():
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_no_more_begin_than_there_are_threads_until_the_next_result_is_asked_for(threads):
+def test_few_begin_until_the_next_result_is_asked_for(threads):
     begun = []
     results = mapped(begun.append, range(100), threads)
     for asked in range(1, 50):
         next(results)
-        assert len(begun) <= threads + asked
+        assert len(begun) <= threads + 1 + asked
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_thread_does_not_wait_for_the_caller_to_write_a_result(threads):
+    begun = threading.Semaphore(0)
+    results = mapped(lambda batch: begun.release(), range(100), threads)
+    next(results)
+    for _ in range(threads + 2):  # the first, one for each thread, and the one that waited
+        assert begun.acquire(timeout=60)
 
 
 def test_no_batches_are_no_work():
