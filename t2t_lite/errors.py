@@ -36,6 +36,10 @@ class DataError(UserError):
     """A file has invalid contents; the message names the file and the line or record."""
 
 
+class UntrainableError(UserError):
+    """A model with these hyperparameters cannot be trained; with others, it may be."""
+
+
 class ExitError(UserError):
     """The user's code has called `sys.exit` where its result was needed.
 

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from t2t_lite.errors import UserError
+from t2t_lite.errors import UntrainableError, UserError
 from t2t_lite.models.seq2seq import Seq2Seq, VocabularyRows
 from t2t_lite.runs import checkpoint_files, run_folder
 from t2t_lite.runs.run_folder import RunFolder
@@ -34,8 +34,8 @@ def warm_start(model: Seq2Seq, source: str, run: RunFolder | None = None) -> Non
         run: the new run; None: one with the vocabularies of the other.
 
     Raises:
-        UserError: nothing fits; or the hparam `warm_start_model` asks for all of it, and something
-            does not fit, other than a vocabulary with more ids than that of the other.
+        UntrainableError: nothing fits; or the hparam `warm_start_model` asks for all of it, and
+            something does not fit, other than a vocabulary with more ids than that of the other.
     """
     other_run, checkpoint = open_source(source)
     other, step, _ = other_run.load_model(checkpoint)
@@ -66,14 +66,14 @@ def warm_start(model: Seq2Seq, source: str, run: RunFolder | None = None) -> Non
             continue
         values[name] = value
     if not values:
-        raise UserError(
+        raise UntrainableError(
             f"--warm_start_from={source}: none of its weights has the name and shape of a weight "
             f"of this {type(model).__name__}"
         )
     others = [*reshaped, *losing, *missing]
     if model.hparams.warm_start_model and others:
         shown = "; ".join(others[:_MOST_NAMED]) + ("; ..." if len(others) > _MOST_NAMED else "")
-        raise UserError(
+        raise UntrainableError(
             f"--warm_start_from={source}: {len(others)} weights of the model that is trained "
             f"further (hparam warm_start_model) do not fit: {shown}. Generate the data with its "
             f"vocabulary (cp {other_run.folder}/vocab.* into --data_dir) and change none of its "

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 import tensorflow as tf
 
-from t2t_lite.errors import UserError
+from t2t_lite.errors import UntrainableError
 from t2t_lite.text.text_encoder import TextEncoder
 from t2t_lite.training.diagnosis import Diagnosis
 from t2t_lite.training.features import Features
@@ -55,7 +55,7 @@ class SkippedSteps:
             "step %d skipped: its gradient is not finite; %s", step, self._cause(features, step)
         )
         if self._in_a_row == _MAX_IN_A_ROW:
-            raise UserError(
+            raise UntrainableError(
                 f"{_MAX_IN_A_ROW} steps in a row were skipped, up to step {step}: their gradients "
                 f"are not finite. With --hparams, try a lower learning rate, clip_grad_norm=1 or "
                 "dtype=float32; check the lines named above; or resume from an earlier checkpoint"

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from t2t_lite import processor
 from t2t_lite.data.generation import findings
-from t2t_lite.errors import UserError
+from t2t_lite.errors import UntrainableError
 from t2t_lite.models.frozen_weights import frozen_summary
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs.run_folder import RunFolder
@@ -62,7 +62,7 @@ def try_largest_batch(train_step: TrainStep, data: TrainingData, workers: Worker
     """Tries the largest batch, changing nothing, so that lack of memory shows at the start.
 
     Raises:
-        UserError: it does not fit into memory.
+        UntrainableError: it does not fit into memory.
     """
     hparams = train_step.hparams
     sentences, length = data.largest_batch
@@ -78,7 +78,7 @@ def try_largest_batch(train_step: TrainStep, data: TrainingData, workers: Worker
             names = features_spec(is_guided=hparams.is_guided)
             train_step(dict.fromkeys(names, ids), step=0, learn=False)
     except tf.errors.ResourceExhaustedError as error:
-        raise UserError(
+        raise UntrainableError(
             f"the largest batch, {sentences} × {length} subwords per side, does not fit into "
             f"memory: lower batch_size={hparams.batch_size} or "
             f"max_length={hparams.max_length} with --hparams"

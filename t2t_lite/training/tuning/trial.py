@@ -16,12 +16,11 @@ import optuna
 import tensorflow as tf
 
 from t2t_lite import t2t_flags, usr_dirs
-from t2t_lite.errors import DataError, UserError, first_line
+from t2t_lite.errors import UntrainableError, UsageError, UserError, first_line
 from t2t_lite.progress import log_lines
 from t2t_lite.runs.search_folder import REASON, SearchFolder
 from t2t_lite.training import trainer
 from t2t_lite.training.config import TrainerConfig
-from t2t_lite.training.preemption import PreemptionError
 from t2t_lite.training.tuning.process import INTERRUPTED, Request
 from t2t_lite.training.tuning.pruning import Pruning
 
@@ -32,9 +31,10 @@ def run(request: Request) -> None:
     """Trains, or goes on, and tells the study the outcome.
 
     Raises:
-        PreemptionError: SIGTERM arrived; the trial can go on.
-        DataError: the data is damaged.
-        OSError: a disk is full, for example; the trial can go on once that is mended.
+        UserError: what is wrong is no fault of the hyperparameters: the data is damaged or has
+            changed, a disk is full, a callback has failed, or SIGTERM arrived
+            (`PreemptionError`). The trial can go on once that is mended.
+        OSError: the same.
     """
     if request.t2t_usr_dir:
         t2t_flags.publish(request.flags)
@@ -62,12 +62,12 @@ def _train(config: TrainerConfig, pruning: Pruning) -> str:
     try:
         if not pruning.is_due():
             trainer.run(config, ends=pruning.is_due)
-    except (PreemptionError, DataError, OSError):
+    except (UsageError, UntrainableError) as error:
+        return str(error)
+    except (UserError, OSError):
         raise
     except tf.errors.ResourceExhaustedError:
         return "the model does not fit into memory"
-    except UserError as error:
-        return str(error)
     except Exception as error:  # what a model or library makes of hparams that do not go together
         traceback.print_exc()
         return f"{type(error).__name__}: {first_line(error)}"
