@@ -26,6 +26,7 @@ from t2t_lite.runs import checkpoint_files, run_folder
 from t2t_lite.runs.checkpoints import refuse_other_release
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.runs.run_settings import RunSettings
+from t2t_lite.runs.search_folder import is_search
 from t2t_lite.runs.warm_start import open_source
 
 log = logging.getLogger(__name__)
@@ -108,6 +109,7 @@ def seed_and_parts(
     """
     old = run_folder.read_run_settings(output_dir)
     if old is None:
+        _refuse_search(pathlib.Path(output_dir))
         seed = secrets.randbelow(2**31) if random_seed is None else random_seed
         return seed, batch_parts(hparams, replicas)
     folder = pathlib.Path(output_dir)
@@ -122,6 +124,14 @@ def seed_and_parts(
             f"(--warm_start_from={output_dir}, and another --output_dir)"
         )
     return seed, parts
+
+
+def _refuse_search(folder: pathlib.Path) -> None:
+    if is_search(folder):
+        raise UserError(
+            f"{folder} holds a search for hyperparameters, whose trials are the run folders in it: "
+            "continue it with --hparams_range, or choose another --output_dir"
+        )
 
 
 def _refuse_another_seed(seed: int, given: int | None, output_dir: str) -> None:

@@ -59,7 +59,8 @@ class Trial:
         folder: its run folder.
         state: what has become of it.
         hparams: the drawn hyperparameters, by name.
-        value: the best value of its evaluations; None: it is running, or has failed.
+        value: the best value of its evaluations; None: it is running, has failed, or its folder has
+            been deleted.
         step: the step of that evaluation; None as for `value`.
         reason: why it failed; "": it did not.
     """
@@ -245,7 +246,7 @@ def search_files(folder: pathlib.Path) -> list[pathlib.Path]:
 def best_trial(trials: Iterable[Trial], criterion: Criterion) -> Trial | None:
     """Returns the trial with the best value, of equals the first; None if none is complete."""
     sign = -1.0 if criterion.minimize else 1.0
-    complete = [trial for trial in trials if trial.state is State.COMPLETE]
+    complete = [t for t in trials if t.state is State.COMPLETE and t.value is not None]
     return max(complete, key=lambda trial: sign * (trial.value or 0.0), default=None)
 
 

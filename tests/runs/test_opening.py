@@ -134,6 +134,13 @@ def test_a_run_grows_onto_devices_that_share_its_parts(tmp_path, parts, replicas
         assert opening.seed_and_parts(str(tmp_path), None, hparams, replicas) == (1, parts)
 
 
+def test_the_folder_of_a_search_becomes_no_run(tmp_path):
+    (tmp_path / "search.json").write_text("{}")
+    with pytest.raises(UserError, match=r"holds a search .*: continue it with --hparams_range, or"):
+        make_run(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["search.json"]
+
+
 def test_a_missing_source_of_weights_is_named_before_there_is_a_run(tmp_path):
     flags = FLAGS | {"data_dir": str(tmp_path), "output_dir": str(tmp_path / "run")}
     flags |= {"model": "transformer", "hparams_set": "transformer_test"}

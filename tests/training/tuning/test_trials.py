@@ -5,6 +5,7 @@ Trials here compute their evaluations by a formula. `tests/system/test_search.py
 
 import math
 import pathlib
+import shutil
 import signal
 import unittest.mock
 from collections import Counter
@@ -18,6 +19,7 @@ from t2t_lite.errors import UserError
 from t2t_lite.hparams.ranges import RangedHParams
 from t2t_lite.runs import metrics_jsonl
 from t2t_lite.runs.search_folder import REASON, SearchFolder, State, Trial, best_trial
+from t2t_lite.runs.selection import Criterion
 from t2t_lite.training.config import TrainerConfig
 from t2t_lite.training.preemption import PreemptionError
 from t2t_lite.training.tuning import summary
@@ -180,6 +182,18 @@ def test_a_process_that_always_dies_at_one_place_is_a_failed_trial(searched):
     [trial] = searched("dying", trials=1, process=DyingProcess)
     assert (trial.state, trial.value) == (State.FAILED, None)
     assert trial.reason == "killed by signal 9; most likely, memory ran out"
+
+
+def test_a_trial_whose_folder_was_deleted_is_not_the_best(searched):
+    first, *others = searched("deleted", trials=4, prune=False)
+    folder = SearchFolder.open(first.folder.parent)
+    losses = Criterion("loss", minimize=True)
+    best = best_trial([first, *others], losses)
+    assert best.value > 0, "or a value that is not there would not be better"
+    shutil.rmtree(best.folder)
+    left = best_trial(folder.trials(), losses)
+    assert left.number != best.number
+    assert left.value is not None
 
 
 def test_sigterm_stops_the_running_trial_which_goes_on_later(searched):
