@@ -108,7 +108,9 @@ class RequestTranslator:
     ) -> Generator[None, None, dict[int, list[list[Hypothesis]] | HTTPException]]:
         """Decodes the texts of some requests together; requests that fail get an error."""
         sources = [*itertools.chain(*group.values())]
+        numbers = [number for number, own in group.items() for _ in own]  # of each source's request
         hypotheses: dict[int, list[Hypothesis]] = {}
+        alone: dict[int, list[list[Hypothesis]] | HTTPException] = {}
         try:
             for batch in decoder.decode_batches(sources, "text"):
                 if time.monotonic() > end:
@@ -121,12 +123,13 @@ class RequestTranslator:
         except UserError as error:
             if len(group) == 1:
                 return dict.fromkeys(group, _failure(error))
-            alone: dict[int, list[list[Hypothesis]] | HTTPException] = {}
-            for number, own in group.items():
-                alone |= yield from self._decode_group(decoder, {number: own}, end)
-            return alone
-        found = (hypotheses.get(i, []) for i in range(len(sources)))
-        return {number: list(itertools.islice(found, len(s))) for number, s in group.items()}
+            unfinished = {number for i, number in enumerate(numbers) if i not in hypotheses}
+            for number in sorted(unfinished):
+                alone |= yield from self._decode_group(decoder, {number: group[number]}, end)
+        found: dict[int, list[list[Hypothesis]]] = {number: [] for number in group}
+        for i, number in enumerate(numbers):
+            found[number].append(hypotheses.get(i, []))
+        return found | alone
 
     def _count(
         self, sources: Sequence[Source], completed: Mapping[int, Sequence[Hypothesis]]

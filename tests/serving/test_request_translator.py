@@ -18,6 +18,7 @@ from support.terms import log_prob_terms
 from t2t_lite.data.problem import Output
 from t2t_lite.decoding.config import ENGINES
 from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.decoding.divergence import NoOutputError
 from t2t_lite.decoding.hypotheses import BatchResult, Hypothesis
 from t2t_lite.decoding.tensorflow_engine import TensorFlowEngine
 from t2t_lite.decoding.translator import Translator
@@ -166,6 +167,27 @@ def test_a_request_pauses_after_each_batch_but_the_last(decoder, monkeypatch):
     [answer] = answers_of(translate, [request], lambda: events.append("others"))
     assert best(json.loads(answer)["translations"]) == [*"abcde"]
     assert events == [1, 2, "others", 3, 4, "others", 5]
+
+
+def test_a_request_that_fails_spoils_no_other_and_finished_ones_are_not_decoded_again(
+    decoder, monkeypatch
+):
+    decoded = []
+
+    def decode(source):
+        decoded.append(source.text[:1])
+        if source.text.startswith("c"):
+            raise NoOutputError("text 1")
+        return [Hypothesis(Output(source.text[:1]), [5], -1.0)]
+
+    decodes(decoder, monkeypatch, decode, size=1)
+    translate = RequestTranslator(decoder, ServerMetrics(), ServerConfig())
+    requests = [TranslationRequest([*texts], 1, False, False) for texts in ("ab", "c", "de")]
+    first, failed, last = answers_of(translate, requests)
+    assert best(json.loads(first)["translations"]) == ["a", "b"]
+    assert failed.status_code == 500
+    assert best(json.loads(last)["translations"]) == ["d", "e"]
+    assert sorted(decoded) == ["a", "b", "c", "c", "d", "e"]
 
 
 def test_subwords_are_counted_of_the_best_outputs_alone(decoder, monkeypatch):
