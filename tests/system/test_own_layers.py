@@ -63,13 +63,13 @@ OWN = """
 
 
     @t2t.register_problem
-    class FewFiles(Text2textTmpdirBpe):
+    class SingleFiles(Text2textTmpdirBpe):
         dataset_splits = [
             {"split": DatasetSplit.TRAIN, "shards": 1},
             {"split": DatasetSplit.EVAL, "shards": 1},
         ]
 """
-MIXTURE = "few_files:0.7+few_files_rev:0.3"
+MIXTURE = "single_files:0.7+single_files_rev:0.3"
 HPARAMS = (
     "batch_size=64,max_length=32,num_hidden_layers=1,hidden_size=16,filter_size=16,num_heads=2,"
     "rdrop_alpha=1"
