@@ -17,3 +17,16 @@ def features_spec(*parts: int, is_guided: bool = False) -> dict[str, tf.TensorSp
     spec = tf.TensorSpec([*parts, None, None], tf.int32)
     names = ("inputs", "targets", *([ALIGNMENT] if is_guided else []))
     return dict.fromkeys(names, spec)
+
+
+def batch_of_ones(parts: int, sentences: int, length: int, is_guided: bool) -> Features:
+    """Returns a batch without padding, [parts, sentences, length], to try a step on.
+
+    Args:
+        parts: W.
+        sentences: of each part.
+        length: ids of each side.
+        is_guided: as in `features_spec`.
+    """
+    ids = tf.ones((parts, sentences, length), tf.int32)
+    return dict.fromkeys(features_spec(is_guided=is_guided), ids)

@@ -12,7 +12,7 @@ from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.training.cluster.workers import Workers
 from t2t_lite.training.config import TrainerConfig
-from t2t_lite.training.features import features_spec
+from t2t_lite.training.features import batch_of_ones
 from t2t_lite.training.step import TrainStep
 from t2t_lite.training.training_data import TrainingData
 
@@ -72,11 +72,10 @@ def try_largest_batch(train_step: TrainStep, data: TrainingData, workers: Worker
         sentences,
         length,
     )
-    ids = tf.ones((train_step.parts, sentences, length), tf.int32)
+    ones = batch_of_ones(train_step.parts, sentences, length, hparams.is_guided)
     try:
         with workers.collective_step():
-            names = features_spec(is_guided=hparams.is_guided)
-            train_step(dict.fromkeys(names, ids), step=0, learn=False)
+            train_step(ones, step=0, learn=False)
     except tf.errors.ResourceExhaustedError as error:
         raise UntrainableError(
             f"the largest batch, {sentences} × {length} subwords per side, does not fit into "

@@ -23,6 +23,7 @@ from t2t_lite.runs.opening import seed_and_parts
 from t2t_lite.training import devices
 from t2t_lite.training.cluster.cluster import Cluster
 from t2t_lite.training.config import TrainerConfig
+from t2t_lite.training.features import batch_of_ones
 from t2t_lite.training.optimizers import make_optimizer
 from t2t_lite.training.preflight import memory
 from t2t_lite.training.resolved_settings import resolve_hparams
@@ -156,9 +157,9 @@ def _take_steps(request: Request) -> Cost:
     train_step = TrainStep(strategy, model, optimizer, parts, seed)
     peaks = []
     for sentences, length in (*_WARM_UP, *request.shapes):
-        ids = tf.ones((parts, sentences, length), tf.int32)
+        ones = batch_of_ones(parts, sentences, length, hparams.is_guided)
         _reset_peaks(gpus)
-        _seconds(train_step, {"inputs": ids, "targets": ids})
+        _seconds(train_step, ones)
         peaks.append(_peak(gpus))
     seconds: list[float] = []
     if request.batches:

@@ -1,5 +1,6 @@
 """Steps in another process, and what its answers mean."""
 
+import dataclasses
 import json
 import subprocess
 
@@ -62,3 +63,11 @@ def test_the_peak_of_a_tiny_step_is_that_after_tracing(request_, monkeypatch):
     monkeypatch.setattr(probe, "_peak", lambda gpus: next(peaks))
     cost = probe._take_steps(request_)
     assert (cost.base, cost.peaks, cost.seconds) == (12, [20, 30], [])
+
+
+@pytest.mark.integration
+def test_the_steps_of_a_model_whose_attention_is_guided_are_tried(request_):
+    hparams = f"{SMALL},guided_alignment_weight=0.5"
+    config = dataclasses.replace(request_.config, hparams=hparams, worker_gpu=0)
+    cost = probe._take_steps(dataclasses.replace(request_, config=config, shapes=[(1, 3)]))
+    assert (cost.replicas, len(cost.peaks)) == (1, 1)
