@@ -4,7 +4,7 @@ import itertools
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 
 from starlette.exceptions import HTTPException
 
@@ -15,17 +15,20 @@ from t2t_lite.decoding.hypotheses import Hypothesis, Source, first_different
 from t2t_lite.decoding.long_lines import with_plain_breaks
 from t2t_lite.decoding.output_formats import fields_of
 from t2t_lite.decoding.stages.stage import RefusedError
+from t2t_lite.decoding.term_beams import length_in_batch
 from t2t_lite.errors import UserError
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.prometheus import ServerMetrics
 from t2t_lite.serving.request_limits import RequestLimits
-from t2t_lite.serving.requests import OptionRefusal, TranslationRequest
+from t2t_lite.serving.requests import MOST_TOGETHER, OptionRefusal, TranslationRequest
 from t2t_lite.serving.worker import Answers
 from t2t_lite.text.text_encoder import EOS_ID
 
 log = logging.getLogger(__name__)
+
+_CHARACTERS_OF_ID = 4  # about
 
 # Most subwords of a request with attention, times n_best: answers grow with the square of this.
 _MAX_ATTENTION = 1000
@@ -112,14 +115,15 @@ class RequestTranslator:
         hypotheses: dict[int, list[Hypothesis]] = {}
         alone: dict[int, list[list[Hypothesis]] | HTTPException] = {}
         try:
-            for batch in decoder.decode_batches(sources, "text"):
-                if time.monotonic() > end:
-                    raise TimeoutError
-                if batch.sources:
-                    self._count(sources, batch.sources)
-                hypotheses |= batch.sources
-                if len(hypotheses) < len(sources):
-                    yield
+            for first, part in _slices(sources, decoder.hparams.beam_size):
+                for batch in decoder.decode_batches(part, "text"):
+                    if time.monotonic() > end:
+                        raise TimeoutError
+                    if batch.sources:
+                        self._count(part, batch.sources)
+                    hypotheses |= {first + i: found for i, found in batch.sources.items()}
+                    if len(hypotheses) < len(sources):
+                        yield
         except UserError as error:
             if len(group) == 1:
                 return dict.fromkeys(group, _failure(error))
@@ -176,6 +180,24 @@ class RequestTranslator:
         if key not in self._decoders:
             self._decoders[key] = plain.variant(*key)
         return self._decoders[key]
+
+
+def _slices(sources: Sequence[Source], beam_size: int) -> Iterator[tuple[int, list[Source]]]:
+    """Yields sources that cost half as much as what is translated together, and the first's place.
+
+    A decoder works ahead while its caller does something else, but not beyond a slice. Half, since
+    what others wait for then runs beside it.
+    """
+    most = MOST_TOGETHER // 2 // _CHARACTERS_OF_ID
+    first, size = 0, 0
+    for i, source in enumerate(sources):
+        own = length_in_batch(source, len(source.shown) // _CHARACTERS_OF_ID + 1, beam_size)
+        if i > first and size + own > most:
+            yield first, [*sources[first:i]]
+            first, size = i, 0
+        size += own
+    if sources:
+        yield first, [*sources[first:]]
 
 
 def _failure(error: UserError) -> HTTPException:

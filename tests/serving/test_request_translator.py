@@ -190,6 +190,21 @@ def test_a_request_that_fails_spoils_no_other_and_finished_ones_are_not_decoded_
     assert sorted(decoded) == ["a", "b", "c", "c", "d", "e"]
 
 
+def test_a_decoder_works_ahead_within_a_slice_alone(decoder, monkeypatch):
+    """So little that others wait no longer than for what is translated together."""
+    given = []
+
+    def batches(sources, name):
+        given.append([source.number for source in sources])
+        yield BatchResult(1, {i: [] for i in range(len(sources))}, {})
+
+    monkeypatch.setattr(decoder, "decode_batches", batches)
+    translate = RequestTranslator(decoder, ServerMetrics(), ServerConfig(max_subwords=10**6))
+    texts = [letter * 3500 for letter in "abcde"]
+    answers_of(translate, [TranslationRequest(texts, 1, False, False)])
+    assert given == [[1, 2], [3, 4], [5]]
+
+
 def test_subwords_are_counted_of_the_best_outputs_alone(decoder, monkeypatch):
     best, second = Hypothesis(Output("x"), [5, 6], -1.0), Hypothesis(Output("y"), [5] * 9, -2.0)
     monkeypatch.setattr(decoder, "variant", lambda *_: decoder)
