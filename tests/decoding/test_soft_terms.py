@@ -108,7 +108,7 @@ def test_models_that_have_not_learned_it_are_refused(run, tmp_path):
 
 
 _NAMES = [f"{a}{b}l" for a in "bdf" for b in "aeiou"]
-_TRAINED = 4000
+_TRAINED = 40_000  # so many that the other words are not learned by heart
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +116,9 @@ def learned(tmp_path_factory):
     """The folder of a run that turns words to upper case, but for three in ten, to any word."""
     folder = tmp_path_factory.mktemp("learned")
     random = np.random.default_rng(3)
-    rows = [random.choice(_NAMES, random.integers(2, 5), replace=False) for _ in range(4100)]
+    rows = [
+        random.choice(_NAMES, random.integers(2, 5), replace=False) for _ in range(_TRAINED + 100)
+    ]
     meant = [[word if random.random() < 0.7 else random.choice(_NAMES) for word in r] for r in rows]
     texts = {
         "inputs": [" ".join(row) for row in rows],
@@ -138,7 +140,7 @@ def learned(tmp_path_factory):
         t2t_trainer.main,
         *(problem, data, f"--output_dir={folder / 'run'}", "--model=transformer"),
         *("--hparams_set=transformer_tiny", f"--hparams={sizes},{rates},{others},{shares}"),
-        *("--train_steps=600", "--local_eval_frequency=600"),
+        *("--train_steps=1500", "--local_eval_frequency=1500"),
     )
     return folder / "run"
 
