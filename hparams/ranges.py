@@ -122,7 +122,7 @@ class RangedHParams:
     def _set_numbers(self, kind: str, name: str, low: float, high: float, scale: Any) -> None:
         chosen = _scale(name, scale)
         if not (math.isfinite(low) and math.isfinite(high) and low <= high):
-            raise UsageError(f"range of {name!r}: from {low} to {high} is no range of numbers")
+            raise UsageError(f"range of {name!r}: from {low} to {high} is not a range of numbers")
         if chosen != self.LINEAR_SCALE and low <= 0:
             raise UsageError(
                 f"range of {name!r}: a logarithmic scale needs numbers above 0, not {low}"

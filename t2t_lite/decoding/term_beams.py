@@ -5,7 +5,7 @@ from t2t_lite.decoding.hypotheses import Source
 # The smallest beam of a search with terms, and the largest that it grows to with their number.
 _LEAST_BEAM, _LARGEST_BEAM = 4, 64
 
-_CHARACTERS_OF_ID = 4  # of the forms of terms, about
+CHARACTERS_OF_ID = 4  # of text, about
 
 
 def beam_with_terms(ids: int, beam_size: int) -> int:
@@ -32,6 +32,6 @@ def length_in_batch(source: Source, length: int, beam_size: int) -> int:
     """
     if not length or source.terms is None:
         return length
-    ids = source.terms.size(source.text) // _CHARACTERS_OF_ID
+    ids = source.terms.size(source.text) // CHARACTERS_OF_ID
     factor = beam_with_terms(ids, beam_size) / beam_with_terms(0, beam_size)
     return round((length + ids) * factor)

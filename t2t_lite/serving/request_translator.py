@@ -15,7 +15,7 @@ from t2t_lite.decoding.hypotheses import Hypothesis, Source, first_different
 from t2t_lite.decoding.long_lines import with_plain_breaks
 from t2t_lite.decoding.output_formats import fields_of
 from t2t_lite.decoding.stages.stage import RefusedError
-from t2t_lite.decoding.term_beams import length_in_batch
+from t2t_lite.decoding.term_beams import CHARACTERS_OF_ID, length_in_batch
 from t2t_lite.errors import UserError
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -27,8 +27,6 @@ from t2t_lite.serving.worker import Answers
 from t2t_lite.text.text_encoder import EOS_ID
 
 log = logging.getLogger(__name__)
-
-_CHARACTERS_OF_ID = 4  # about
 
 # Most subwords of a request with attention, times n_best: answers grow with the square of this.
 _MAX_ATTENTION = 1000
@@ -188,10 +186,10 @@ def _slices(sources: Sequence[Source], beam_size: int) -> Iterator[tuple[int, li
     A decoder works ahead while its caller does something else, but not beyond a slice. Half, since
     what others wait for then runs beside it.
     """
-    most = MOST_TOGETHER // 2 // _CHARACTERS_OF_ID
+    most = MOST_TOGETHER // 2 // CHARACTERS_OF_ID
     first, size = 0, 0
     for i, source in enumerate(sources):
-        own = length_in_batch(source, len(source.shown) // _CHARACTERS_OF_ID + 1, beam_size)
+        own = length_in_batch(source, len(source.shown) // CHARACTERS_OF_ID + 1, beam_size)
         if i > first and size + own > most:
             yield first, [*sources[first:i]]
             first, size = i, 0

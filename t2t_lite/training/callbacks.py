@@ -103,11 +103,11 @@ class Callbacks:
         self.end(step())
 
     def step(self, step: int, values: Mapping[str, float | str]) -> None:
-        """Calls `Callback.step` of each, without the values that are no numbers."""
+        """Calls `Callback.step` of each, with the values that are numbers."""
         self._call("step", step, values)
 
     def evaluation(self, step: int, values: Mapping[str, float | str]) -> None:
-        """Calls `Callback.evaluation` of each, without the values that are no numbers."""
+        """Calls `Callback.evaluation` of each, with the values that are numbers."""
         self._call("evaluation", step, values)
 
     def end(self, step: int) -> None:

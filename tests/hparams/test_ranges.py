@@ -75,7 +75,7 @@ def test_a_range_that_is_set_again_replaces_the_earlier_one_of_its_kind(rhp):
 @pytest.mark.parametrize(
     ("kind", "arguments", "message"),
     [
-        ("float", (2, 1), "from 2.0 to 1.0 is no range"),
+        ("float", (2, 1), "from 2.0 to 1.0 is not a range"),
         ("float", (float("nan"), 1), "no range"),
         ("float", (0, float("inf")), "no range"),
         ("float", (0, 1, 2), "a logarithmic scale needs numbers above 0, not 0.0"),

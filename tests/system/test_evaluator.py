@@ -83,7 +83,9 @@ def test_killed_in_turn_they_evaluate_each_checkpoint_once(start, data_dir, tmp_
         while progress(shared, turn) == before and running[turn].poll() is None:
             time.sleep(0.01)
         time.sleep(random.uniform(0, 0.3))
-        assert running[turn].poll() is None, running[turn].communicate()[0]  # or it was no kill
+        assert running[turn].poll() is None, running[turn].communicate()[
+            0
+        ]  # otherwise it ended by itself
         running[turn].send_signal(signal.SIGKILL)
         running[turn].wait()
         running[turn] = start("t2t-trainer", *flags(data_dir, shared, turn))

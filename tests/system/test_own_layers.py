@@ -168,7 +168,7 @@ def test_a_killed_training_of_own_layers_equals_an_undisturbed_one(flags, start,
         before = len(whole_checkpoints(killed))
         process = start("t2t-trainer", *flags(killed, 40))
         while len(whole_checkpoints(killed)) == before:
-            assert process.poll() is None, process.communicate()[0]  # or it was no kill
+            assert process.poll() is None, process.communicate()[0]  # otherwise it ended by itself
             time.sleep(0.01)
         process.kill()
         process.wait()

@@ -100,7 +100,7 @@ def run_with_kills(
         time.sleep(draw.uniform(0.0, 2.0 if kills > 1 else 0.2))  # one kill: in few steps
         if kill % 2:
             wait_for_checkpoint(process, output_dir)
-        assert process.poll() is None, process.communicate()[0]  # or it was no kill
+        assert process.poll() is None, process.communicate()[0]  # otherwise it ended by itself
         process.send_signal(number)
         output, _ = process.communicate()
         assert process.returncode == EXIT_CODES[number], output

@@ -25,7 +25,7 @@ def explicit_hparams(model: Seq2Seq, program: str) -> TransformerHParams:
         program: that is to run it, for errors.
 
     Raises:
-        UserError: it is no plain Transformer.
+        UserError: it is not a plain Transformer.
     """
     h = require_plain(model, program)
     all_tied = model.softmax_embedding is model.targets_embedding

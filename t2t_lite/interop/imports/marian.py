@@ -260,7 +260,7 @@ def _shortlist(
         found = [path for path in found if path.name == named[0]] or found
         if len(found) != 1:
             raise UserError(
-                f"{decoder.file}: shortlist names {named[0]}, which is no short list in binary "
+                f"{decoder.file}: shortlist names {named[0]}, which is not a short list in binary "
                 f"form ({_BINARY}) in {folder}: remove the key, and make a list with t2t-shortlist"
             )
     if len(found) != 1:

@@ -102,7 +102,7 @@ def _plain(path: pathlib.Path, shape: tuple[int, ...], stored: str, start: int) 
 def _quantized(path: pathlib.Path, name: str, shape: tuple[int, ...], start: int) -> Tensor:
     """Returns the float32 numbers that an 8-bit matrix stands for."""
     if len(shape) != 2:
-        raise ValueError(f"{quoted(name)} is no matrix")
+        raise ValueError(f"{quoted(name)} is not a matrix")
 
     def read() -> np.ndarray:
         size = math.prod(shape)

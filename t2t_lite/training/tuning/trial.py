@@ -31,7 +31,7 @@ def run(request: Request) -> None:
     """Trains, or goes on, and tells the study the outcome.
 
     Raises:
-        UserError: what is wrong is no fault of the hyperparameters: the data is damaged or has
+        UserError: the hyperparameters are not to blame: the data is damaged or has
             changed, a disk is full, a callback has failed, or SIGTERM arrived
             (`PreemptionError`). The trial can go on once that is mended.
         OSError: the same.

@@ -130,7 +130,7 @@ class Trials:
 
         Raises:
             PreemptionError: it was stopped.
-            UserError: it ended in a way that is no fault of its hyperparameters.
+            UserError: it ended, and its hyperparameters are not to blame.
         """
         if code in (PreemptionError.exit_code, -signal.SIGTERM, INTERRUPTED, -signal.SIGINT):
             raise PreemptionError("a trial was stopped by SIGTERM; run the same command to resume")

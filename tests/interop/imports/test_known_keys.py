@@ -161,7 +161,7 @@ def test_several_ids_may_end_an_output(folder):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("shortlist: [lex.s2t, 100, 100]", "shortlist names lex.s2t, which is no short list"),
+        ("shortlist: [lex.s2t, 100, 100]", "shortlist names lex.s2t, which is not a short list"),
         ("skip-cost: true", "skip-cost=true has no counterpart here"),
         ("output-sampling: [topk, 10]", "output-sampling=['topk', '10'] has no counterpart"),
         ("force-decode: true", "force-decode=true has no counterpart"),
