@@ -76,8 +76,8 @@ def test_a_range_that_is_set_again_replaces_the_earlier_one_of_its_kind(rhp):
     ("kind", "arguments", "message"),
     [
         ("float", (2, 1), "from 2.0 to 1.0 is not a range"),
-        ("float", (float("nan"), 1), "no range"),
-        ("float", (0, float("inf")), "no range"),
+        ("float", (float("nan"), 1), "not a range"),
+        ("float", (0, float("inf")), "not a range"),
         ("float", (0, 1, 2), "a logarithmic scale needs numbers above 0, not 0.0"),
         ("int", (0, 1, 3), "a logarithmic scale needs numbers above 0, not 0"),
         ("float", (0, 1, 4), "unknown scale 4"),

@@ -29,7 +29,8 @@ from t2t_lite.models.transformer import Transformer
 from t2t_lite.models.transformer_encoder import TransformerClassifier
 from t2t_lite.training.diagnosis import Diagnosis
 from t2t_lite.training.losses import smoothed_cross_entropy
-from t2t_lite.training.objectives.rdrop import RDrop, summed_rdrop_loss
+from t2t_lite.training.objectives.rdrop import RDrop, rdrop_losses
+from t2t_lite.training.objectives.two_passes import summed_pair_losses
 
 PARTS, ALPHA = 2, 5.0
 SMALL = (
@@ -53,6 +54,11 @@ class TwoMinds(Transformer):
         second = ops.arange(rows) >= rows // 2
         factor = ops.where(second & (self.hparams.rdrop_alpha > 0), 0.5, 1.0)
         return hidden * ops.cast(factor, hidden.dtype)[:, None, None]
+
+
+def summed_loss(projection, hidden, targets, label_smoothing, alpha, chunk_tokens=0, scale=1.0):
+    losses = rdrop_losses(projection, label_smoothing, alpha)
+    return summed_pair_losses(projection, hidden, targets, losses, chunk_tokens, scale)
 
 
 def make_step(strategy, overrides, parts=PARTS, model=Transformer, base="transformer_base"):
@@ -120,7 +126,7 @@ def test_value_and_gradients_are_those_of_the_definition(tokens):
     assert (np.abs(wanted[2]).max() > 0.1) == (tokens > 0)
     for chunk in (0, 1, 2, 5, 100):
         arguments = (projection, hidden, targets, 0.1, ALPHA, chunk, 3.0)
-        found = with_gradients(lambda arguments=arguments: summed_rdrop_loss(*arguments)[0])
+        found = with_gradients(lambda arguments=arguments: summed_loss(*arguments)[0])
         for one, other in zip(found, wanted, strict=True):
             # Features, log-probabilities of ids, a sum over tokens; there and back.
             assert_close(one, other, 2 * (6 + 11 + tokens))
@@ -135,7 +141,7 @@ def test_equal_passes_have_no_penalty():
         with tf.GradientTape() as tape:
             tape.watch(hidden)
             projection = OutputProjection(embedding)
-            loss, penalty = summed_rdrop_loss(projection, hidden, targets, 0.1, alpha)
+            loss, penalty = summed_loss(projection, hidden, targets, 0.1, alpha)
         assert_close(penalty, 0.0, 6 + 11 + 5, scale=float(loss))
         gradients.append(tape.gradient(loss, hidden).numpy())
     assert_close(*gradients, 2 * (6 + 11))
@@ -148,7 +154,7 @@ def test_extreme_logits_stay_finite():
     with tf.GradientTape() as tape:
         tape.watch(hidden)
         projection = OutputProjection(embedding)
-        loss, penalty = summed_rdrop_loss(projection, hidden, tf.constant([1]), 0.1, ALPHA)
+        loss, penalty = summed_loss(projection, hidden, tf.constant([1]), 0.1, ALPHA)
     assert_close(penalty, ALPHA / 4 * 4e4, 3)
     assert np.isfinite(tape.gradient(loss, hidden)).all()
 

@@ -24,7 +24,8 @@ from t2t_lite.text.text_encoder import EOS_ID
 from t2t_lite.training import objectives
 from t2t_lite.training.diagnosis import Diagnosis
 from t2t_lite.training.objectives import simcut
-from t2t_lite.training.objectives.simcut import SimCut, summed_simcut_loss
+from t2t_lite.training.objectives.simcut import SimCut, simcut_losses
+from t2t_lite.training.objectives.two_passes import summed_pair_losses
 
 PARTS, ALPHA = 2, 3.0
 SMALL = (
@@ -35,6 +36,11 @@ CUT = f"simcut_alpha={ALPHA},simcut_rate=0.4"
 EXPERTS = "moe_num_experts=4,moe_hidden_sizes=12"
 FORWARD = forward_terms(registry.hparams("transformer_base").override(SMALL), 7, VOCAB)
 TERMS = step_terms(FORWARD, 2 * PARTS * 3 * 7)
+
+
+def summed_loss(projection, hidden, targets, label_smoothing, alpha, chunk_tokens=0, scale=1.0):
+    losses = simcut_losses(projection, label_smoothing, alpha)
+    return summed_pair_losses(projection, hidden, targets, losses, chunk_tokens, scale)
 
 
 def make_step(strategy, overrides, parts=PARTS, base="transformer_base"):
@@ -99,7 +105,7 @@ def test_value_and_gradients_are_those_of_the_definition(tokens):
         features = tf.constant(hidden, tf.float32)
         with tf.GradientTape() as tape:
             tape.watch(features)
-            total, penalty = summed_simcut_loss(
+            total, penalty = summed_loss(
                 OutputProjection(embedding),
                 *(features, tf.constant(targets, tf.int32), 0.1, ALPHA, chunk, 3.0),
             )
@@ -118,7 +124,7 @@ def test_equal_passes_have_neither_penalty_nor_gradient_of_it():
     for alpha in (ALPHA, 0.0):
         with tf.GradientTape() as tape:
             tape.watch(hidden)
-            loss, penalty = summed_simcut_loss(
+            loss, penalty = summed_loss(
                 OutputProjection(embedding), hidden, tf.fill([5], 3), 0.1, alpha
             )
         assert_close(penalty, 0.0, 6 + 11 + 5, scale=float(loss))
@@ -133,7 +139,7 @@ def test_extreme_logits_stay_finite():
     hidden = tf.constant([[[1e4, -1e4, 0.0]], [[-1e4, 1e4, 0.0]]])
     with tf.GradientTape() as tape:
         tape.watch(hidden)
-        loss, penalty = summed_simcut_loss(
+        loss, penalty = summed_loss(
             OutputProjection(embedding), hidden, tf.constant([1]), 0.1, ALPHA
         )
     assert_close(penalty, ALPHA * 2e4, 3)

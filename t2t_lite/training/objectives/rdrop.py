@@ -24,8 +24,7 @@ from t2t_lite.models.auxiliary_losses import hidden_and_statistics
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.training.features import Features
 from t2t_lite.training.losses import cross_entropy_of
-from t2t_lite.training.objectives.objective import Loss
-from t2t_lite.training.objectives.two_passes import TwoPasses, real_pairs, summed_pair_losses
+from t2t_lite.training.objectives.two_passes import TokenLosses, TwoPasses
 
 # A small rate may drop nothing at once.
 _TRIED_LENGTH = 8
@@ -74,44 +73,19 @@ class RDrop(TwoPasses):
         """Returns the part itself: its dropout masks are others."""
         return part
 
-    def summed_loss(
-        self, model: Seq2Seq, hidden: tf.Tensor, targets: tf.Tensor, scale: tf.Tensor | float = 1.0
-    ) -> Loss:
-        """Returns the mean cross entropy of both passes, and the penalty."""
+    def token_losses(self, model: Seq2Seq) -> TokenLosses:
+        """See `TwoPasses.token_losses`."""
         h = model.hparams
-        total, penalty = summed_rdrop_loss(
-            model.output_projection,
-            *real_pairs(model, hidden, targets),
-            h.label_smoothing,
-            h.rdrop_alpha,
-            h.loss_chunk_tokens,
-            scale,
-        )
-        return Loss(total, [penalty])
+        return rdrop_losses(model.output_projection, h.label_smoothing, h.rdrop_alpha)
 
 
-def summed_rdrop_loss(
-    projection: OutputProjection,
-    hidden: tf.Tensor,
-    targets: tf.Tensor,
-    label_smoothing: float,
-    alpha: float,
-    chunk_tokens: int = 0,
-    scale: tf.Tensor | float = 1.0,
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Sums cross entropy and penalty over tokens.
+def rdrop_losses(projection: OutputProjection, label_smoothing: float, alpha: float) -> TokenLosses:
+    """Returns what gives the cross entropy and the penalty of each token.
 
     Args:
-        projection: maps hidden features [C, D] to logits [C, V].
-        hidden: [2, N, D], of two passes.
-        targets: [N], ids of the correct subwords; 0 is padding, with loss 0.
+        projection: made the logits.
         label_smoothing: ε.
         alpha: α of the module's description.
-        chunk_tokens: see `summed_pair_losses`.
-        scale: factor of the loss, see `losses.summed_cross_entropy`.
-
-    Returns:
-        The sum in nats times `scale`, a float32 scalar; and the penalty in it, without gradients.
     """
     cross_entropy = cross_entropy_of(projection)
 
@@ -122,7 +96,7 @@ def summed_rdrop_loss(
         entropies += cross_entropy(second, targets, label_smoothing)
         return 0.5 * entropies, 0.25 * alpha * symmetric_divergence(first, second)
 
-    return summed_pair_losses(projection, hidden, targets, token_losses, chunk_tokens, scale)
+    return token_losses
 
 
 @tf.custom_gradient

@@ -20,8 +20,7 @@ from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.text.text_encoder import EOS_ID
 from t2t_lite.training.features import Features
 from t2t_lite.training.losses import cross_entropy_of
-from t2t_lite.training.objectives.objective import Loss
-from t2t_lite.training.objectives.two_passes import TwoPasses, real_pairs, summed_pair_losses
+from t2t_lite.training.objectives.two_passes import TokenLosses, TwoPasses
 
 _SIDES = ("inputs", "targets")
 
@@ -40,44 +39,21 @@ class SimCut(TwoPasses):
 
         return part | {side: cut(part[side]) for side in _SIDES}
 
-    def summed_loss(
-        self, model: Seq2Seq, hidden: tf.Tensor, targets: tf.Tensor, scale: tf.Tensor | float = 1.0
-    ) -> Loss:
-        """Returns the cross entropy of the plain pass, and the penalty."""
+    def token_losses(self, model: Seq2Seq) -> TokenLosses:
+        """See `TwoPasses.token_losses`."""
         h = model.hparams
-        total, penalty = summed_simcut_loss(
-            model.output_projection,
-            *real_pairs(model, hidden, targets),
-            h.label_smoothing,
-            h.simcut_alpha,
-            h.loss_chunk_tokens,
-            scale,
-        )
-        return Loss(total, [penalty])
+        return simcut_losses(model.output_projection, h.label_smoothing, h.simcut_alpha)
 
 
-def summed_simcut_loss(
-    projection: OutputProjection,
-    hidden: tf.Tensor,
-    targets: tf.Tensor,
-    label_smoothing: float,
-    alpha: float,
-    chunk_tokens: int = 0,
-    scale: tf.Tensor | float = 1.0,
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Sums cross entropy and penalty over tokens.
+def simcut_losses(
+    projection: OutputProjection, label_smoothing: float, alpha: float
+) -> TokenLosses:
+    """Returns what gives the cross entropy and the penalty of each token.
 
     Args:
-        projection: maps hidden features [C, D] to logits [C, V].
-        hidden: [2, N, D], of the plain pass and of the cut one.
-        targets: [N], ids of the correct subwords; 0 is padding, with loss 0.
+        projection: made the logits.
         label_smoothing: ε of the plain pass.
         alpha: α of the module's description.
-        chunk_tokens: see `summed_pair_losses`.
-        scale: factor of the loss, see `losses.summed_cross_entropy`.
-
-    Returns:
-        The sum in nats times `scale`, a float32 scalar; and the penalty in it, without gradients.
     """
     cross_entropy = cross_entropy_of(projection)
 
@@ -86,7 +62,7 @@ def summed_simcut_loss(
     ) -> tuple[tf.Tensor, tf.Tensor]:
         return cross_entropy(plain, targets, label_smoothing), alpha * divergence(plain, cut)
 
-    return summed_pair_losses(projection, hidden, targets, token_losses, chunk_tokens, scale)
+    return token_losses
 
 
 @tf.custom_gradient

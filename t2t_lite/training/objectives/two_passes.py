@@ -10,7 +10,7 @@ from t2t_lite.layers.dense import OutputProjection
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.training.features import Features
 from t2t_lite.training.losses import real_tokens, sum_over_chunks
-from t2t_lite.training.objectives.objective import Objective
+from t2t_lite.training.objectives.objective import Loss, Objective
 
 # Maps the logits of both passes [C, V] and the targets [C] to cross entropies and penalties [C].
 TokenLosses = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
@@ -33,6 +33,23 @@ class TwoPasses(Objective):
     @abc.abstractmethod
     def second(self, model: Seq2Seq, part: Features) -> Features:
         """Returns what the second pass reads of a part; see `read`."""
+
+    @abc.abstractmethod
+    def token_losses(self, model: Seq2Seq) -> TokenLosses:
+        """Returns what gives the losses of each token, by the hyperparameters of a model."""
+
+    def summed_loss(
+        self, model: Seq2Seq, hidden: tf.Tensor, targets: tf.Tensor, scale: tf.Tensor | float = 1.0
+    ) -> Loss:
+        """Returns the cross entropy of the objective, and its penalty."""
+        total, penalty = summed_pair_losses(
+            model.output_projection,
+            *real_pairs(model, hidden, targets),
+            self.token_losses(model),
+            model.hparams.loss_chunk_tokens,
+            scale,
+        )
+        return Loss(total, [penalty])
 
 
 def real_pairs(
