@@ -1,20 +1,22 @@
 """Reads Marian's Transformers: a model with its settings inside, in NumPy's format or binary."""
 
 import logging
-import math
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
 
-from t2t_lite.errors import DataError, UserError, first_line, quoted
+from t2t_lite.errors import DataError, UserError, quoted
 from t2t_lite.interop.imports import safe_files
 from t2t_lite.interop.imports.marian_binary import is_binary, read_binary
-from t2t_lite.interop.imports.marian_keys import DECODER
-from t2t_lite.interop.imports.marian_settings import (
-    find_hparams,
-    is_setting,
-    read_settings,
+from t2t_lite.interop.imports.marian_decoder import (
+    BERGAMOTS,
+    FILE,
+    MARIANS,
+    OPUS,
+    Decoder,
+    decode_hparams,
+    read_decoder,
 )
+from t2t_lite.interop.imports.marian_settings import find_hparams, read_settings
 from t2t_lite.interop.imports.marian_shortlist import is_shortlist, read_shortlist
 from t2t_lite.interop.imports.open_model import (
     NO_ID,
@@ -36,7 +38,6 @@ from t2t_lite.interop.layouts.marian import (
 )
 from t2t_lite.interop.layouts.marian_binary import INPUT_MULTIPLIER
 from t2t_lite.interop.layouts.parts import Part, embedding_parts, transformer_parts
-from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text.alignment.shortlist import Shortlist
 from t2t_lite.text.language_tokens import TRANSLATION
 from t2t_lite.text.text_encoder import SPACE
@@ -49,13 +50,6 @@ _NEMATUS = ("eos", "UNK")
 # How the names of files for older models end: codes of subword-nmt, and truecasers.
 _SPLITTERS = (".bpe", ".tcmodel")
 
-# The settings of the search that are read, with Marian's values for those that decoder.yml lacks,
-# and OPUS-MT's where a model comes without the file. Outputs have at most max-length-factor times
-# the source's subwords, EOS counted.
-_MARIANS = {"beam-size": "12", "normalize": "0", "word-penalty": "0", "max-length-factor": "3"}
-_OPUS = {**_MARIANS, "beam-size": "6", "normalize": "1"}
-# Those of Bergamot's engine, for models in binary form.
-_BERGAMOTS = {**_MARIANS, "beam-size": "1", "max-length-factor": "2"}
 _NPZ, _BINARY = ".npz", ".bin"
 
 
@@ -82,10 +76,10 @@ def read(model_dir: pathlib.Path, checkpoint_path: str = "") -> OpenModel:
         tensors, is_8_bits = read_binary(path)
     else:
         tensors, is_8_bits = safe_files.read_npz(path), False
-    decoder = _decoder_settings(path, folder)
+    decoder = read_decoder(path, folder)
     _check_files(folder)
     settings = read_settings(path, tensors)
-    source, target = _sides(folder, decoder)
+    source, target = _sides(decoder)
     hparams = find_hparams(settings, _never_output(target.vocabulary, decoder), path)
     embeddings = _embeddings(settings, tensors)
     sizes = (len(source.order), len(target.order))
@@ -109,7 +103,7 @@ def read(model_dir: pathlib.Path, checkpoint_path: str = "") -> OpenModel:
         yield from transformer_parts(hparams, MarianNames())
 
     check(parts(), ours, str(path))
-    usual = _BERGAMOTS if path.suffix == _BINARY else _OPUS
+    usual = BERGAMOTS if path.suffix == _BINARY else OPUS
     return OpenModel(
         str(path),
         hparams,
@@ -117,9 +111,9 @@ def read(model_dir: pathlib.Path, checkpoint_path: str = "") -> OpenModel:
         target.vocabulary,
         list(parts()),
         ours,
-        _decode_hparams(decoder, _MARIANS if decoder.is_published else usual),
+        decode_hparams(decoder, MARIANS if decoder.is_published else usual),
         is_8_bits,
-        _shortlist(folder, decoder, source, target),
+        _shortlist(decoder, source, target),
     )
 
 
@@ -146,59 +140,32 @@ def _model_file(model_dir: pathlib.Path) -> pathlib.Path:
     """Returns the model in a folder: the one that decoder.yml names, or the only one."""
     if model_dir.is_file():
         return model_dir
-    found = _models(model_dir)
-    decoder = model_dir / "decoder.yml"
-    if decoder.is_file():
-        named = _names_in(decoder, safe_files.read_yaml(decoder), "models")
-        found = [path for path in found if path.name in named] or found
-        if len(named) > 1:
-            raise UserError(
-                f"{decoder} names {len(named)} models, whose mean Marian decodes with: that has no "
-                "counterpart here; name one with --checkpoint_path"
-            )
+    found, file = _models(model_dir), model_dir / FILE
+    settings = safe_files.read_yaml(file) if file.is_file() else {}
+    settings = settings if isinstance(settings, dict) else {}
+    named = Decoder(file, model_dir, settings, True).files("models")
+    if len(named) > 1:
+        raise UserError(
+            f"{file} names {len(named)} models, whose mean Marian decodes with: that has no "
+            "counterpart here; name one with --checkpoint_path"
+        )
+    if named and named[0].is_file():
+        return named[0]
     if len(found) != 1:
         names = ", ".join(path.name for path in found)
+        missing = f", but not {named[0].name}, which {FILE} names" if named else ""
         raise UserError(
-            f"{model_dir} has {len(found)} models ({names}): name one with --checkpoint_path"
+            f"{model_dir} has {len(found)} models ({names}){missing}: name one with "
+            "--checkpoint_path"
             if found
             else f"{model_dir} has no model of Marian's (.npz or .bin): correct --model_dir"
         )
+    if named:
+        log.warning(
+            "%s names the model %s, which is missing: %s is read, the only model in the folder",
+            *(file, named[0].name, found[0].name),
+        )
     return found[0]
-
-
-class _Decoder(NamedTuple):
-    """The settings of Marian's decoder.
-
-    Attributes:
-        file: that has them, or may have them.
-        settings: by name.
-        is_published: whether the model is published with them.
-    """
-
-    file: pathlib.Path
-    settings: Mapping[str, Any]
-    is_published: bool
-
-
-def _decoder_settings(path: pathlib.Path, folder: pathlib.Path) -> _Decoder:
-    """Returns the settings with which a model is to be decoded.
-
-    Raises:
-        UserError: one is not known, and not off.
-    """
-    own = (path.with_name(f"{path.name}.decoder.yml"), folder / "decoder.yml")
-    for file in (*own, *sorted(folder.glob("config*.yml"))):
-        if file.is_file():
-            found = safe_files.read_yaml(file)
-            if not isinstance(found, dict):
-                raise DataError(f"{file}: expected settings by name, got {quoted(found)}")
-            if file not in own and path.name not in _names_in(file, found, "models"):
-                continue  # Bergamot's students come with one for each form of the model
-            DECODER.require(
-                str(file), {name: value for name, value in found.items() if not is_setting(name)}
-            )
-            return _Decoder(file, found, True)
-    return _Decoder(own[-1], {}, False)
 
 
 def _check_files(folder: pathlib.Path) -> None:
@@ -211,87 +178,52 @@ def _check_files(folder: pathlib.Path) -> None:
             )
 
 
-def _names_in(file: pathlib.Path, settings: Any, key: str) -> list[str]:
-    """Returns the names of the files that the settings in a file list, without their folders."""
-    listed = settings.get(key) if isinstance(settings, dict) else None
-    files = listed if isinstance(listed, list) else []
-    names = [pathlib.PurePath(name).name for name in files if isinstance(name, str)]
-    for name in names:
-        if not safe_files.is_name(name):
-            raise DataError(f"{file}: {key} has {quoted(name)}, which is not a file's name")
-    return names
-
-
-def _decode_hparams(decoder: _Decoder, defaults: Mapping[str, str]) -> str:
-    """Returns the search with which a model is published; `defaults`: for what it does not say."""
-    read = {name: decoder.settings.get(name, default) for name, default in defaults.items()}
-    try:
-        if float(read["word-penalty"]):
-            raise UserError("word-penalty has no counterpart here: set it to 0")
-        if decoder.settings.get("skip-cost") == "true" and int(read["beam-size"]) != 1:
-            raise UserError(
-                "skip-cost=true has no counterpart here: it ranks hypotheses without normalised "
-                "probabilities; set it to false, or beam-size to 1, with which it has no effect"
-            )
-        changes = (
-            f"beam_size={int(read['beam-size'])},alpha={float(read['normalize']):g},"
-            "length_penalty=average,stopping=marian,extra_length=0,"
-            f"length_factor={math.ceil(float(read['max-length-factor']))}"
-        )
-        DecodeHParams().override(changes)
-    except (TypeError, ValueError, OverflowError, UserError) as error:
-        raise UserError(f"{decoder.file}, settings {read}: {first_line(error)}") from error
-    return changes
-
-
-def _shortlist(
-    folder: pathlib.Path, decoder: _Decoder, source: Side, target: Side
-) -> Shortlist | None:
-    """Returns the short list that the settings name first, or the only one, by our ids.
+def _shortlist(decoder: Decoder, source: Side, target: Side) -> Shortlist | None:
+    """Returns the short list that the settings name, or the only one beside them, by our ids.
 
     Raises:
-        UserError: the list that they name is not there, or not in binary form.
+        UserError: the list that they name is missing, or not in binary form.
     """
-    named = _names_in(decoder.file, decoder.settings, "shortlist")[:1]
-    found = [
-        path for path in sorted(folder.glob(f"*{_BINARY}")) if path.is_file() and is_shortlist(path)
-    ]
-    if named:
-        found = [path for path in found if path.name == named[0]] or found
-        if len(found) != 1:
-            raise UserError(
-                f"{decoder.file}: shortlist names {named[0]}, which is not a short list in binary "
-                f"form ({_BINARY}) in {folder}: remove the key, and make a list with t2t-shortlist"
-            )
-    if len(found) != 1:
-        return None
-    return read_shortlist(found[0], source.order, target.order)
+    found = decoder.files("shortlist")
+    if found and not (found[0].is_file() and is_shortlist(found[0])):
+        wrong = "not a short list in binary form" if found[0].is_file() else "missing"
+        raise UserError(
+            f"{decoder.file}: shortlist names {found[0].name}, which is {wrong} in "
+            f"{decoder.folder}: copy the list there, or remove the key, and make a list with "
+            "t2t-shortlist"
+        )
+    if not found:
+        files = sorted(decoder.folder.glob(f"*{_BINARY}"))
+        found = [path for path in files if path.is_file() and is_shortlist(path)]
+    return read_shortlist(found[0], source.order, target.order) if len(found) == 1 else None
 
 
 # ---- vocabularies
 
 
-def _sides(folder: pathlib.Path, decoder: _Decoder) -> tuple[Side, Side]:
+def _sides(decoder: Decoder) -> tuple[Side, Side]:
     """Returns the vocabularies of source and target."""
-    names = _names_in(decoder.file, decoder.settings, "vocabs")
-    if not names:
-        found = [
-            path.name
+    paths = decoder.files("vocabs")
+    if len(paths) > 2:
+        raise UserError(
+            f"{decoder.file}: vocabs names {len(paths)} vocabularies: expected that of the source, "
+            "then that of the target; models with several sources have no counterpart here"
+        )
+    if not paths:
+        paths = [
+            path
             for pattern in ("*vocab*.yml", "*vocab*.yaml", "*vocab*.json", "*vocab*.spm")
-            for path in sorted(folder.glob(pattern))
+            for path in sorted(decoder.folder.glob(pattern))
         ]
         # Bergamot's names of the files of two vocabularies: in this order.
-        if [name.partition(".")[0] for name in found] == ["srcvocab", "trgvocab"]:
-            return _side(folder / found[0], "source"), _side(folder / found[1], "target")
-        if len(found) != 1:
-            listed = ", ".join(found) or "expected *vocab*.yml or .spm"
+        is_pair = [path.name.partition(".")[0] for path in paths] == ["srcvocab", "trgvocab"]
+        if len(paths) != 1 and not is_pair:
+            listed = ", ".join(path.name for path in paths) or "expected *vocab*.yml or .spm"
             raise UserError(
-                f"{folder} has {len(found)} vocabularies ({listed}): name that of the source, then "
-                f"that of the target under vocabs: in {decoder.file}"
+                f"{decoder.folder} has {len(paths)} vocabularies ({listed}): name that of the "
+                f"source, then that of the target under vocabs: in {decoder.file}"
             )
-        names = found
-    source, target = (folder / name for name in (names[0], names[-1]))
-    return _side(source, "source"), _side(target, "target")
+    return _side(paths[0], "source"), _side(paths[-1], "target")
 
 
 def _side(path: pathlib.Path, side: str) -> Side:
@@ -339,7 +271,7 @@ def _side(path: pathlib.Path, side: str) -> Side:
     )
 
 
-def _never_output(vocabulary: Vocabulary, decoder: _Decoder) -> list[int]:
+def _never_output(vocabulary: Vocabulary, decoder: Decoder) -> list[int]:
     """Returns the ids that Marian's decoder does not output unless it is told to."""
     names = ("unk", "special")
     allows = {name: decoder.settings.get(f"allow-{name}", "false") for name in names}

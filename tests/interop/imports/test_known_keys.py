@@ -1,11 +1,13 @@
 """Each file and each key of a folder is read, known to be without effect, or refused by name."""
 
 import json
+import shutil
 
 import pytest
 
 from support.open_model_files import change_json, hugging_face_folder, marian_folder, refusal
 from t2t_lite.interop.imports import hugging_face, marian
+from t2t_lite.interop.layouts import marian_shortlist
 from t2t_lite.search.decode_hparams import DecodeHParams
 
 # Files of folders at Hugging Face's hub, and of those that training leaves.
@@ -161,7 +163,8 @@ def test_several_ids_may_end_an_output(folder):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("shortlist: [lex.s2t, 100, 100]", "shortlist names lex.s2t, which is not a short list"),
+        ("shortlist: [lex.s2t, 100, 100]", "shortlist names lex.s2t, which is missing in"),
+        ("shortlist: vocab.yml", "shortlist names vocab.yml, which is not a short list in binary"),
         ("skip-cost: true", "skip-cost=true has no counterpart here"),
         ("output-sampling: [topk, 10]", "output-sampling=['topk', '10'] has no counterpart"),
         ("force-decode: true", "force-decode=true has no counterpart"),
@@ -169,12 +172,65 @@ def test_several_ids_may_end_an_output(folder):
         ("a-setting-of-2030: 3", "a-setting-of-2030=3 has no counterpart"),
         ("allow-unk: perhaps", "allow-unk='perhaps': expected true or false"),
         ("models: [model.npz, other.npz]", "names 2 models, whose mean Marian decodes with"),
+        ("models: [model.npz, model.npz]", "names 2 models"),
+        ("models: [[model.npz]]", "models has ['model.npz'], which is not a file's name"),
+        ("vocabs: other.yml", "other.yml, the vocabulary of the source, is missing"),
+        ("vocabs: [vocab.yml, vocab.yml, vocab.yml]", "vocabs names 3 vocabularies: expected"),
     ],
 )
 def test_a_key_of_decoder_yml_that_may_change_the_outputs(tmp_path, text: str, message: str):
     folder = marian_folder(tmp_path / "model")
     (folder / "decoder.yml").write_text(text)
     assert message in refusal(folder)
+
+
+def test_a_missing_short_list_is_not_replaced_by_another(tmp_path):
+    folder = marian_folder(tmp_path / "model")
+    (folder / "lex.other.bin").write_bytes(marian_shortlist.written([[1]], 0, 1))
+    (folder / "decoder.yml").write_text("vocabs: [vocab.yml]\nshortlist: [lex.bin, false]\n")
+    assert "decoder.yml: shortlist names lex.bin, which is missing in" in refusal(folder)
+
+
+@pytest.mark.parametrize(
+    ("key", "name"), [("models", "model.npz"), ("vocabs", "vocab.yml"), ("shortlist", "lex.bin")]
+)
+def test_a_name_that_leads_to_another_file_is_refused(tmp_path, key: str, name: str):
+    folder = marian_folder(tmp_path / "model")
+    (folder / "lex.bin").write_bytes(marian_shortlist.written([[1]], 0, 1))
+    vocabs = "" if key == "vocabs" else "vocabs: [vocab.yml]\n"
+    (folder / "decoder.yml").write_text(f"{vocabs}{key}: [../{name}]\n")
+    (tmp_path / name).write_bytes(b"another")
+    assert f"{key} names ../{name}, which differs from {folder / name}" in refusal(folder)
+
+
+def test_folders_of_another_machine_say_nothing(tmp_path):
+    folder = marian_folder(tmp_path / "model")
+    names = "models: [/train/model.npz]\nvocabs: [data/vocab.yml, ../vocab.yml]\nbeam-size: 5\n"
+    (folder / "decoder.yml").write_text(names)
+    shutil.copy(folder / "vocab.yml", tmp_path)  # the same file
+    assert marian.read(folder).decode_hparams.startswith("beam_size=5,")
+
+
+def test_a_model_that_was_renamed_is_the_only_one(tmp_path, caplog):
+    folder = marian_folder(tmp_path / "model")
+    settings = "models: [best.npz]\nvocabs: [vocab.yml]\nbeam-size: 3\n"
+    (folder / "decoder.yml").write_text(settings)
+    assert marian.read(folder).decode_hparams.startswith("beam_size=3,")
+    assert "names the model best.npz, which is missing: model.npz is read" in caplog.text
+    shutil.copy(folder / "model.npz", folder / "other.npz")
+    assert "(model.npz, other.npz), but not best.npz, which decoder.yml names" in refusal(folder)
+    (folder / "decoder.yml").write_text(settings.replace("best", "other"))
+    assert marian.read(folder).path == str(folder / "other.npz")
+
+
+def test_settings_of_a_form_that_is_missing(tmp_path):
+    """Bergamot's students have some for each form of a model; any other form has its own."""
+    folder = marian_folder(tmp_path / "model")
+    settings = "models: [{}]\nvocabs: [vocab.yml]\nbeam-size: {}\n"
+    (folder / "config.a.yml").write_text(settings.format("model.bin", 2))
+    assert "config.a.yml names the model model.bin, which is missing" in refusal(folder)
+    (folder / "config.b.yml").write_text(settings.format("model.npz", 5))
+    assert marian.read(folder).decode_hparams.startswith("beam_size=5,")
 
 
 @pytest.mark.parametrize("name", ["source.bpe", "target.tcmodel"])
