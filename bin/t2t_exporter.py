@@ -6,11 +6,8 @@ import types
 from t2t_lite.bin.command import RUN_FLAGS, Command, Flag, checkpoint_name
 from t2t_lite.bin.console import quiet_import
 from t2t_lite.errors import UsageError
+from t2t_lite.interop.export.formats import FORMATS, Wanted
 from t2t_lite.search.decode_hparams import DecodeHParams
-
-_SAVED_MODEL, _KERAS, _CTRANSLATE2, _ARGOS = "savedmodel", "keras", "ctranslate2", "argos"
-_FIREFOX, _MARIAN, _HUGGING_FACE = "firefox", "marian", "huggingface"
-_NOT_QUANTIZED = "float32"
 
 COMMAND = Command(
     "t2t-exporter",
@@ -38,12 +35,9 @@ COMMAND = Command(
             Flag(
                 "format",
                 str,
-                _SAVED_MODEL,
+                next(iter(FORMATS)),
                 "Format to write.",
-                choices=(
-                    *(_SAVED_MODEL, _KERAS, _CTRANSLATE2, _ARGOS, _FIREFOX, _MARIAN),
-                    _HUGGING_FACE,
-                ),
+                choices=(*FORMATS,),
             ),
             Flag(
                 "decode_hparams",
@@ -58,9 +52,9 @@ COMMAND = Command(
             Flag(
                 "quantization",
                 str,
-                _NOT_QUANTIZED,
+                "float32",
                 "Type of the stored weights, for CTranslate2 and Argos Translate.",
-                choices=(_NOT_QUANTIZED, "float16", "bfloat16", "int8"),
+                choices=("float32", "float16", "bfloat16", "int8"),
             ),
             Flag(
                 "from_code",
@@ -87,53 +81,33 @@ def main(args: types.SimpleNamespace) -> None:
     """Runs the command."""
     _check(args)
     with quiet_import():
-        from t2t_lite.interop.export import folder, keras_archive, saved_model
+        import tensorflow  # noqa: F401 -- the module of each format does
+
         from t2t_lite.runs.checkpoint_names import named_model
     run, checkpoint = named_model(checkpoint_name(args), args.output_dir)
-    export_dir = args.export_dir or str(run.folder / "export")
-    hparams = DecodeHParams.of(run, args.decode_hparams)
-    if args.format == _SAVED_MODEL:
-        saved_model.export(run, checkpoint, export_dir, hparams)
-    elif args.format == _KERAS:
-        keras_archive.export(run, checkpoint, export_dir)
-    elif args.format == _ARGOS:
-        from t2t_lite.interop.export import argos
-
-        languages = argos.languages_of(run, args.from_code, args.to_code)
-        argos.export(run, checkpoint, export_dir, args.quantization, languages, hparams)
-    elif args.format == _FIREFOX:
-        from t2t_lite.interop.export import firefox
-
-        codes = (args.from_code, args.to_code)
-        firefox.export(run, checkpoint, export_dir, hparams, codes, args.dev_file)
-    elif args.format == _MARIAN:
-        from t2t_lite.interop.export import marian
-
-        marian.export(run, checkpoint, export_dir, hparams)
-    elif args.format == _HUGGING_FACE:
-        from t2t_lite.interop.export import hugging_face
-
-        hugging_face.export(run, checkpoint, export_dir, hparams)
-    else:
-        from t2t_lite.interop.export import ctranslate2
-
-        with folder.new_folder(export_dir, _CTRANSLATE2) as version:
-            ctranslate2.export(run, checkpoint, str(version), args.quantization, hparams)
+    wanted = Wanted(
+        run,
+        checkpoint,
+        args.export_dir or str(run.folder / "export"),
+        DecodeHParams.of(run, args.decode_hparams),
+        args.quantization,
+        (args.from_code, args.to_code),
+        args.dev_file,
+    )
+    FORMATS[args.format].export(wanted)
 
 
 def _check(args: types.SimpleNamespace) -> None:
     """Raises UsageError if a flag is missing or has no effect on this format."""
     COMMAND.require_run(args)
     DecodeHParams().override(args.decode_hparams)
-    if args.decode_hparams and args.format == _KERAS:
-        raise UsageError(f"--decode_hparams: --format={_KERAS} does not contain the search")
-    if args.quantization != _NOT_QUANTIZED and args.format not in (_CTRANSLATE2, _ARGOS):
-        raise UsageError(f"--quantization needs --format={_CTRANSLATE2} or {_ARGOS}")
-    for name in ("from_code", "to_code"):
-        if getattr(args, name) and args.format not in (_ARGOS, _FIREFOX):
-            raise UsageError(f"--{name} needs --format={_ARGOS} or {_FIREFOX}")
-    if args.dev_file and args.format != _FIREFOX:
-        raise UsageError(f"--dev_file needs --format={_FIREFOX}")
+    for name in sorted(set().union(*(known.flags for known in FORMATS.values()))):
+        is_set = getattr(args, name) != COMMAND.flags[name].default
+        if is_set and name not in FORMATS[args.format].flags:
+            having = [other for other, known in FORMATS.items() if name in known.flags]
+            raise UsageError(
+                f"--{name} has no effect on --format={args.format}, only on {', '.join(having)}"
+            )
 
 
 if __name__ == "__main__":

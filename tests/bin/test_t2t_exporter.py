@@ -15,10 +15,17 @@ from t2t_lite.decoding.ctranslate2_model import QUANTIZATIONS
         (["--format=onnx"], "--format"),
         (
             ["--format=keras", "--decode_hparams=alpha=1"],
-            "--decode_hparams: --format=keras does not contain the search",
+            "--decode_hparams has no effect on --format=keras, only on savedmodel, ctranslate2,",
         ),
-        (["--quantization=int8"], "--quantization needs --format=ctranslate2"),
-        (["--to_code=de"], "--to_code needs --format=argos"),
+        (
+            ["--quantization=int8"],
+            "--quantization has no effect on --format=savedmodel, only on ctranslate2, argos",
+        ),
+        (
+            ["--to_code=de"],
+            "--to_code has no effect on --format=savedmodel, only on argos, firefox",
+        ),
+        (["--format=marian", "--dev_file=x"], "--dev_file has no effect on --format=marian"),
     ],
 )
 def test_usage_errors_are_one_line(argv, message):

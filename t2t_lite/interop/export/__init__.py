@@ -1,1 +1,1 @@
-"""Exports to TensorFlow, Keras and CTranslate2, and a client for exported models."""
+"""Exports for other programs, each format in a file; and a client for exported models."""
