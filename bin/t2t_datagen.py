@@ -6,6 +6,7 @@ import types
 from collections.abc import Iterable
 
 from t2t_lite import api, registry
+from t2t_lite.bin import next_command
 from t2t_lite.bin.command import Command, Flag, config_flags, from_flags
 from t2t_lite.bin.console import quiet_import
 from t2t_lite.data.generation.config import TMP_DIR, DatagenOptions
@@ -20,7 +21,8 @@ log = logging.getLogger("t2t_lite.bin")
 COMMAND = Command(
     "t2t-datagen",
     "turns raw text into a vocabulary and TFRecord files for t2t-trainer.\n"
-    "Existing files are kept, so an interrupted run can be restarted.",
+    "Existing files are kept, so an interrupted run can be restarted. For translation and some\n"
+    "other problems, the last line is a command that trains on the data (docs/choosing.md).",
     [
         "t2t-datagen --registry_help",
         "t2t-datagen --problem=translate_ende_wmt32k --data_dir=data --tmp_dir=raw",
@@ -147,6 +149,9 @@ def main(args: types.SimpleNamespace) -> None:
         )
         return
     generate(names, args.data_dir, args.tmp_dir, options)
+    for name in select_problems(args.problem, args.exclude_problems, keep_forms=True):
+        for line in next_command.lines(name, args, options):
+            print(line)
 
 
 def select_problems(wanted: str, exclude: str = "", *, keep_forms: bool = False) -> list[str]:

@@ -133,7 +133,7 @@ class Text2textTmpdirBpe(Text2textTmpdir):
     """The same with a SentencePiece BPE vocabulary, recommended for new work."""
 
     vocab_type = VocabType.SENTENCEPIECE_BPE
-    approx_vocab_size = 8_000  # a size for tens to hundreds of thousands of pairs
+    approx_vocab_size = 8_000  # for tens to hundreds of thousands of pairs
 
 
 @registry.register_problem
@@ -141,6 +141,34 @@ class Text2textTmpdirUnigram(Text2textTmpdirBpe):
     """The same with a SentencePiece unigram vocabulary, which Bergamot's engine needs."""
 
     vocab_type = VocabType.SENTENCEPIECE_UNIGRAM
+
+
+@registry.register_problem
+class Text2textTmpdirBpe2k(Text2textTmpdirBpe):
+    """The same with a BPE vocabulary for thousands of pairs."""
+
+    approx_vocab_size = 2_000
+
+
+@registry.register_problem
+class Text2textTmpdirBpe32k(Text2textTmpdirBpe):
+    """The same with a BPE vocabulary for millions of pairs."""
+
+    approx_vocab_size = 32_000
+
+
+@registry.register_problem
+class Text2textTmpdirUnigram2k(Text2textTmpdirUnigram):
+    """The same with a unigram vocabulary for thousands of pairs."""
+
+    approx_vocab_size = 2_000
+
+
+@registry.register_problem
+class Text2textTmpdirUnigram32k(Text2textTmpdirUnigram):
+    """The same with a unigram vocabulary for millions of pairs."""
+
+    approx_vocab_size = 32_000
 
 
 @registry.register_problem
