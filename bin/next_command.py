@@ -1,8 +1,11 @@
 """The last lines of t2t-datagen: what to train on the data that was just made, as a command."""
 
 import dataclasses
+import os
 import pathlib
 import shlex
+import string
+import sys
 import types
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -66,7 +69,18 @@ def _remark(advice: Advice) -> str:
 
 
 def _command(program: str, flags: Mapping[str, Any]) -> str:
-    return shlex.join([program, *(f"--{name}={value}" for name, value in flags.items())])
+    return " ".join([program, *(_quoted(f"--{name}={value}") for name, value in flags.items())])
+
+
+def _quoted(word: str) -> str:
+    """Returns a word for the shell; if standard output cannot write it, by the numbers of bytes."""
+    try:
+        word.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        plain = {*b"-_=/.", *string.ascii_letters.encode(), *string.digits.encode()}
+        letters = (chr(b) if b in plain else f"\\x{b:02x}" for b in os.fsencode(word))
+        return f"$'{''.join(letters)}'"
+    return shlex.quote(word)
 
 
 def _changed(options: DatagenOptions) -> dict[str, Any]:

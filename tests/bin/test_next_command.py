@@ -1,13 +1,17 @@
 """The last lines of t2t-datagen: a command that trains on the data, ready to paste."""
 
+import io
+import os
 import random
 import shlex
+import subprocess
+import sys
 
 import pytest
 
 from support.commands import printed_by
 from t2t_lite import registry
-from t2t_lite.bin import t2t_datagen, t2t_trainer
+from t2t_lite.bin import next_command, t2t_datagen, t2t_trainer
 from t2t_lite.data.generation import choosing
 
 WORDS = [f"w{number}" for number in range(400)]
@@ -29,7 +33,7 @@ def last_lines(text, *flags: str) -> list[str]:
     """Makes data in the folder "data of mine"; returns the lines that are printed."""
     data = text.parent / "data of mine"
     return printed_by(
-        t2t_datagen.main, f"--tmp_dir={text}", f"--data_dir={data}", *flags
+        t2t_datagen.main, f"--tmp_dir={text}", f"--data_dir={data}", "--num_workers=1", *flags
     ).splitlines()
 
 
@@ -75,6 +79,16 @@ def test_a_vocabulary_that_no_problem_has_is_named(text, monkeypatch):
     remark, command = last_lines(text, "--problem=text2text_tmpdir_bpe")
     assert "900,000 subwords are better, by approx_vocab_size" in remark
     assert parsed(command)[1].problem == "text2text_tmpdir_bpe"
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8"])
+def test_names_that_standard_output_lacks_are_pasted_all_the_same(encoding, monkeypatch):
+    out = io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors="strict")
+    monkeypatch.setattr(sys, "stdout", out)
+    word = os.fsdecode(b"--tmp_dir=a b'\\\xff" + "\n7ü".encode())
+    quoted = next_command._quoted(word)
+    printed = f"printf %s {quoted}".encode(encoding)
+    assert subprocess.check_output(["bash", "-c", printed]) == os.fsencode(word)
 
 
 def test_one_command_for_each_problem(text):
