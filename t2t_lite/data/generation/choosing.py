@@ -66,7 +66,7 @@ OF_PROBLEM = {
 }
 
 _TRANSLATIONS = ("bleu", "bleu_zh", "chrf")  # metrics of problems that translate
-_BY_PREFERENCE = (VocabType.SENTENCEPIECE_BPE, VocabType.SENTENCEPIECE_UNIGRAM, VocabType.SUBWORD)
+_SUBWORDS = (VocabType.SENTENCEPIECE_BPE, VocabType.SENTENCEPIECE_UNIGRAM, VocabType.SUBWORD)
 # The end of a problem's name that tells its vocabulary: text2text_tmpdir_bpe2k.
 _OF_VOCABULARY = re.compile(r"(_bpe|_unigram)?(\d+k)?$")
 
@@ -98,7 +98,7 @@ def advise(problem: Problem, data_dir: str) -> Advice | None:
     """
     if not isinstance(problem, Text2TextProblem) or problem.encodes_samples or problem.writes_files:
         return None
-    if problem.members != (problem,) or not problem.has_split(DatasetSplit.EVAL):
+    if problem.members != (problem,):
         return None
     examples = count_records(problem.existing_filepaths(data_dir, DatasetSplit.TRAIN))
     encoders = problem.get_feature_encoders(data_dir)
@@ -163,20 +163,16 @@ def other_vocabulary(problem: Text2TextProblem, subwords: int) -> str:
         name: other
         for name, other in zip(names, map(registry.problem, names), strict=True)
         if isinstance(other, Text2TextProblem)
-        and other.vocab_type in _BY_PREFERENCE
+        and other.vocab_type in _SUBWORDS
         and subwords <= other.approx_vocab_size * _SAME <= subwords * _SAME**2
     }
 
-    def rank(name: str) -> tuple[bool, int, float]:
-        """The own type of vocabulary first, then the preferred type, then the nearest size."""
-        other = found[name]
-        return (
-            other.vocab_type != problem.vocab_type,
-            _BY_PREFERENCE.index(other.vocab_type),
-            abs(math.log(other.approx_vocab_size / subwords)),
-        )
+    def distance(name: str) -> tuple[bool, float]:
+        """A vocabulary of the same type is nearer than any other, then the nearest size is."""
+        ratio = found[name].approx_vocab_size / subwords
+        return found[name].vocab_type != problem.vocab_type, abs(math.log(ratio))
 
-    best = min(found, key=rank, default="")
+    best = min(found, key=distance, default="")
     return best and best + problem.name.removeprefix(base)
 
 

@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 
+from support.registries import restored
 from t2t_lite import registry
 from t2t_lite.data.generation import choosing
 from t2t_lite.data.generation.choosing import OF_PROBLEM, PAIRS, Advice
@@ -112,6 +113,29 @@ def test_own_text_has_a_problem_with_each_vocabulary(name, form, row):
 )
 def test_another_vocabulary_is_for_the_same_text(name, subwords, found):
     assert choosing.other_vocabulary(registry.problem(name), subwords) == found
+
+
+@pytest.mark.parametrize(
+    ("name", "subwords", "found"),
+    [
+        ("zoo32k", 8000, "zoo6k"),
+        ("zoo32k", 4000, "zoo6k"),
+        ("zoo6k", 13_000, "zoo_bpe12k"),
+        ("zoo_bpe12k", 8000, "zoo_bpe12k"),
+        ("zoo6k", 16_000, "zoo32k"),
+    ],
+)
+def test_of_vocabularies_of_its_own_type_the_nearest(name, subwords, found):
+    with restored(registry._problems):
+        for other in ("zoo6k", "zoo32k", "zoo_bpe12k"):
+            is_bpe = "bpe" in other
+            members = {
+                "vocab_type": VocabType.SENTENCEPIECE_BPE if is_bpe else VocabType.SUBWORD,
+                "approx_vocab_size": int(other.removeprefix("zoo").strip("_bpek")) * 1000,
+                "generate_samples": None,
+            }
+            registry.register_problem(other)(type(other, (Text2TextProblem,), members))
+        assert choosing.other_vocabulary(registry.problem(name), subwords) == found
 
 
 @pytest.mark.parametrize(
