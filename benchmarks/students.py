@@ -1,6 +1,6 @@
 r"""Makes a student ten times as fast as its teacher: speed, BLEU and size of each step on the way.
 
-    pip install -e '.[ct2]'
+    pip install -e '.[ct2]' 'fxtranslate>=0.5'
     python benchmarks/students.py --manythings=deu.txt.gz --libreoffice=FOLDER --output_dir=students
 
 trains a teacher on English-German sentences of manythings.org and segments of LibreOffice's help,
@@ -8,9 +8,14 @@ translates the sources of training with it (t2t-distill: the hypothesis nearest 
 makes a short list of the pairs (t2t-shortlist), and trains students with decoders of half as many
 layers: on the human pairs, without and with the teacher's weights to begin with; and, beginning
 with them too, on the human and the teacher's pairs. Each translates the test sets of both texts,
-text to text, in a process on one core, as with `taskset`. A table in Markdown has words of the
-sources a second, BLEU of both tests, and the megabytes of each export for CTranslate2. Each row
-from the fourth on changes one thing in the row before.
+text to text, in a process on one core, as with `taskset`. A table in Markdown has the updates of
+each training, words of the sources a second, BLEU of both tests, and the megabytes of what the
+engine reads. Each row from the fourth on changes one thing in the row before.
+
+The last rows are of a student for Bergamot's engine, with a recurrent decoder: its layers are
+post-norm, so that it does not begin with the teacher's weights. Like the student in the third row,
+it learns from the human pairs alone, for as many minutes, and again for as many updates. Their
+updates in equal minutes tell the speed of training.
 
 The teacher of an hour is weak, so its pairs stand beside the human ones.
 
@@ -29,15 +34,16 @@ import random
 import shutil
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from adaptation import SEED, bleu, command, drawn, libreoffice, manythings, write_pairs
 
 from t2t_lite import files
 from t2t_lite.api import open_run
+from t2t_lite.runs.checkpoint_files import checkpoints, step_of
 from t2t_lite.text.text_files import read_lines
 
-PROBLEM = "text2text_tmpdir_bpe"
+PROBLEM = "text2text_tmpdir_unigram"  # Bergamot's engine reads no other vocabulary
 DEV = 200  # pairs of each text
 TESTS = ("help", "general")
 HUMAN, DISTILLED, BOTH = "human", "distilled", "both"  # training texts
@@ -48,6 +54,9 @@ SHORT = "batch_size=2048,batch_shuffle_size=64,ema_decay=0.998"
 ROUNDS = 3
 
 
+Translate = Callable[[list[str]], Iterable[object]]
+
+
 @dataclasses.dataclass(frozen=True)
 class Model:
     """A model to train."""
@@ -56,6 +65,12 @@ class Model:
     hparams_set: str
     hparams: str
     from_teacher: bool = False  # its first weights
+    updates_of: str = ""  # the model with as many updates; "": as many minutes as all have
+
+    @property
+    def is_recurrent(self) -> bool:
+        """Whether Bergamot's engine runs it, and CTranslate2 does not."""
+        return self.hparams_set.endswith("ssru")
 
 
 # The encoder is the same in all, so that a student can begin with the teacher's; 4 decoder layers
@@ -77,6 +92,10 @@ MODELS = {
     "student": Model(
         BOTH, "transformer_student_tiny_e6d2", f"{_STUDENT},{_FURTHER}", from_teacher=True
     ),
+    "ssru": Model(HUMAN, "transformer_student_tiny_ssru", f"{_STUDENT},{_SCRATCH}"),
+    "ssru, equal updates": Model(
+        HUMAN, "transformer_student_tiny_ssru", f"{_STUDENT},{_SCRATCH}", updates_of="scratch"
+    ),
 }
 
 
@@ -92,7 +111,8 @@ class Row:
     beam_size: int = 4
 
 
-ROWS = (
+FXTRANSLATE = "fxtranslate"
+STUDENTS = (
     Row("teacher, TensorFlow", "teacher", "tensorflow"),
     Row("teacher, CTranslate2", "teacher"),
     Row("2 decoder layers, human pairs", "scratch"),
@@ -103,6 +123,14 @@ ROWS = (
     Row("beam of 2", "student", has_shortlist=True, compute_type="int8", beam_size=2),
     Row("greedy search", "student", has_shortlist=True, compute_type="int8", beam_size=1),
 )
+BERGAMOTS = (
+    Row("recurrent decoder, human pairs, TensorFlow", "ssru", "tensorflow"),
+    Row("as many updates as in row 3", "ssru, equal updates", "tensorflow"),
+    Row("greedy search, fxtranslate", "ssru, equal updates", FXTRANSLATE, beam_size=1),
+    Row("8 bits", "ssru, equal updates", FXTRANSLATE, compute_type="int8", beam_size=1),
+    Row("short list", "ssru, equal updates", FXTRANSLATE, True, "int8", 1),
+)
+ROWS = (*STUDENTS, *BERGAMOTS)
 
 
 class Students:
@@ -121,18 +149,18 @@ class Students:
         self.write_texts()
         for name in MODELS:  # before anything is measured
             self.train(name)
-        yield "| | words/s | faster than the teacher | BLEU help | BLEU general | MB |"
-        yield "|---|---:|---:|---:|---:|---:|"
+        yield "| | updates | words/s | faster than the teacher | BLEU help | BLEU general | MB |"
+        yield "|---|---:|---:|---:|---:|---:|---:|"
         teachers = 0.0
         for row in ROWS:
-            export = self.export(row)
             speed = self.translate(row)
             teachers = teachers or speed
             scores = (self.score(row, test) for test in TESTS)
-            size = sum(path.stat().st_size for path in export.glob("*.bin")) / 1e6
+            read = (path for path in self.read_by(row) if path.suffix == ".bin")
+            size = sum(path.stat().st_size for path in read) / 1e6
             yield (
-                f"| {row.name} | {speed:,.0f} | {speed / teachers:.1f} | {' | '.join(scores)} "
-                f"| {size:.1f} |"
+                f"| {row.name} | {self.updates(row.model):,} | {speed:,.0f} "
+                f"| {speed / teachers:.1f} | {' | '.join(scores)} | {size:.1f} |"
             )
 
     def write_texts(self) -> None:
@@ -195,6 +223,10 @@ class Students:
         trained = run / "trained"  # the time of a training that was killed counts anew
         if not trained.exists():
             start = {"warm_start_from": self.train("teacher")} if model.from_teacher else {}
+            if model.updates_of:
+                length = {"train_steps": self.updates(model.updates_of)}
+            else:
+                length = {"train_minutes": self.minutes(name)}
             command(
                 "t2t_trainer",
                 problem=PROBLEM,
@@ -205,7 +237,7 @@ class Students:
                 **start,
                 output_dir=run,
                 schedule="train",
-                train_minutes=self.minutes(name),
+                **length,
                 random_seed=SEED,
             )
             trained.touch()
@@ -215,30 +247,44 @@ class Students:
         """Returns how long a model is trained."""
         return self.args.teacher_minutes if name == "teacher" else self.args.student_minutes
 
-    def shortlist(self) -> pathlib.Path:
-        """Makes the short list of the student's pairs; returns its path."""
-        path = self.folder / "shortlist.txt"
+    def updates(self, name: str) -> int:
+        """Returns how many updates the training of a model made."""
+        return step_of(checkpoints(self.train(name))[-1])
+
+    def shortlist(self, name: str) -> pathlib.Path:
+        """Makes the short list of the pairs that a model learned from; returns its path."""
+        text = MODELS[name].data
+        path = self.folder / f"shortlist.{text}.txt"
         if not path.exists():
             command(
                 "t2t_shortlist",
-                output_dir=self.train("student"),
-                tmp_dir=self.folder / "text" / BOTH,
+                output_dir=self.train(name),
+                tmp_dir=self.folder / "text" / text,
                 shortlist=path,
             )
         return path
 
-    def export(self, row: Row) -> pathlib.Path:
-        """Exports the model of a row; returns the folder."""
-        folder = self.folder / "exports" / f"{row.model}-{row.compute_type}"
-        version = folder / "ctranslate2" / "1"
+    def read_by(self, row: Row) -> list[pathlib.Path]:
+        """Exports the model of a row; returns the files of the export that the row is about."""
+        if not MODELS[row.model].is_recurrent:
+            kind = row.compute_type
+            folder = self.export(row.model, "ctranslate2", kind, quantization=kind)
+            return sorted(folder.glob("*.bin"))
+        shortlist = f"shortlist={self.shortlist(row.model)}"
+        options = {"from_code": "en", "to_code": "de", "decode_hparams": shortlist}
+        folder = self.export(row.model, "firefox", "firefox", **options)
+        model = "intgemm.alphas" if row.compute_type == "int8" else "float32"
+        names = [f"model.ende.{model}.bin", *["vocab.ende.spm"] * 2]
+        names += ["lex.50.50.ende.s2t.bin"] if row.has_shortlist else []
+        return [folder / name for name in names]
+
+    def export(self, model: str, kind: str, name: str, **options: str) -> pathlib.Path:
+        """Exports a model; returns the folder of the export."""
+        folder = self.folder / "exports" / f"{model}-{name}"
+        version = folder / kind / "1"
         if not version.exists():
-            command(
-                "t2t_exporter",
-                output_dir=self.train(row.model),
-                export_dir=folder,
-                format="ctranslate2",
-                quantization=row.compute_type,
-            )
+            run = self.train(model)
+            command("t2t_exporter", output_dir=run, export_dir=folder, format=kind, **options)
         return version
 
     def output(self, row: Row, name: str) -> pathlib.Path:
@@ -250,9 +296,13 @@ class Students:
         path = self.output(row, "json")
         if not path.exists():
             lines = {test: read_lines(self.folder / "test" / test / "test.en") for test in TESTS}
-            shortlist = str(self.shortlist()) if row.has_shortlist else ""
+            if row.engine == FXTRANSLATE:
+                engine: Engine = FxTranslate(self.read_by(row))
+            else:
+                shortlist = str(self.shortlist(row.model)) if row.has_shortlist else ""
+                engine = Ours(row, self.train(row.model), shortlist)
             with multiprocessing.get_context("spawn").Pool(1) as pool:  # threads of its own
-                work = (row, self.train(row.model), shortlist, lines, self.args.core)
+                work = (engine, lines, self.args.core)
                 translations, seconds = pool.apply(translated, work)
             for test, outputs in translations.items():
                 files.write_text(self.output(row, test), "".join(f"{out}\n" for out in outputs))
@@ -266,8 +316,44 @@ class Students:
         return bleu(self.output(row, test), self.folder / "test" / test / "test.de")
 
 
+@dataclasses.dataclass(frozen=True)
+class Ours:
+    """t2t_lite, on the engine of a row."""
+
+    row: Row
+    run: pathlib.Path
+    shortlist: str
+
+    def load(self) -> Translate:
+        """Returns what translates lines."""
+        return open_run(self.run).translator(
+            engine=self.row.engine,
+            compute_type=self.row.compute_type,
+            beam_size=self.row.beam_size,
+            shortlist=self.shortlist,
+            **(PENALTY if self.row.beam_size > 1 else {}),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class FxTranslate:
+    """Bergamot's engine."""
+
+    files: list[pathlib.Path]
+
+    def load(self) -> Translate:
+        """Returns what translates lines, one after another: the engine has no batches."""
+        import fxtranslate
+
+        engine = fxtranslate.Translator(*(path.read_bytes() for path in self.files))
+        return lambda lines: [engine.translate(line) for line in lines]
+
+
+Engine = Ours | FxTranslate
+
+
 def translated(
-    row: Row, run: pathlib.Path, shortlist: str, lines: dict[str, list[str]], core: int
+    engine: Engine, lines: dict[str, list[str]], core: int
 ) -> tuple[dict[str, list[str]], float]:
     """Translates lines on one core, in a process of its own.
 
@@ -275,18 +361,12 @@ def translated(
         The translations; the seconds for all lines, text to text, the median of `ROUNDS`.
     """
     os.sched_setaffinity(0, {core})
-    translator = open_run(run).translator(
-        engine=row.engine,
-        compute_type=row.compute_type,
-        beam_size=row.beam_size,
-        shortlist=shortlist,
-        **(PENALTY if row.beam_size > 1 else {}),
-    )
-    translator([texts[0] for texts in lines.values()])  # compiles
+    translate = engine.load()
+    translate([texts[0] for texts in lines.values()])  # compiles
     seconds = []
     for _ in range(ROUNDS):
         start = time.perf_counter()
-        outputs = {test: list(map(str, translator(texts))) for test, texts in lines.items()}
+        outputs = {test: [str(one) for one in translate(texts)] for test, texts in lines.items()}
         seconds.append(time.perf_counter() - start)
     return outputs, statistics.median(seconds)
 

@@ -1,6 +1,8 @@
 """The benchmark of students: the steps it takes, once each, and its table."""
 
 import argparse
+import dataclasses
+import itertools
 
 import pytest
 
@@ -19,6 +21,7 @@ def args(tmp_path, monkeypatch):
         calls.append(module)
         if module == "t2t_trainer":
             flags["output_dir"].mkdir(parents=True)
+            (flags["output_dir"] / f"model.ckpt-{flags.get('train_steps', 40)}.index").touch()
         if module == "t2t_distill":
             flags["output_problem_dir"].mkdir(exist_ok=True)
             for side in ("inputs", "targets"):
@@ -26,9 +29,11 @@ def args(tmp_path, monkeypatch):
         if module == "t2t_shortlist":
             flags["shortlist"].touch()
         if module == "t2t_exporter":
-            version = flags["export_dir"] / "ctranslate2" / "1"
+            version = flags["export_dir"] / flags["format"] / "1"
             version.mkdir(parents=True)
-            (version / "model.bin").write_bytes(b"0" * 100_000)
+            files = {"ctranslate2": {"model.bin": 1}, "firefox": FIREFOX}[flags["format"]]
+            for name, size in files.items():
+                (version / name).write_bytes(b"0" * 100_000 * size)
 
     class Pool:
         def __init__(self, _):
@@ -40,10 +45,13 @@ def args(tmp_path, monkeypatch):
         def apply(self, function, work):
             assert function is students.translated
             calls.append("translated")
-            row, _, shortlist, lines, core = work
+            engine, lines, core = work
             assert core == 1
-            assert bool(shortlist) == row.has_shortlist
-            return {test: ["x"] * len(lines[test]) for test in lines}, float(row.beam_size)
+            seconds = 1
+            if isinstance(engine, students.Ours):
+                assert bool(engine.shortlist) == engine.row.has_shortlist
+                seconds = engine.row.beam_size
+            return {test: ["x"] * len(lines[test]) for test in lines}, float(seconds)
 
     pairs = [(f"Sentence {n}.", f"Satz {n}.") for n in range(500)]
     monkeypatch.setattr(students, "command", command)
@@ -67,6 +75,12 @@ def args(tmp_path, monkeypatch):
 
 
 SPLITS = ("train", "dev", "test")
+FIREFOX = {
+    "model.ende.float32.bin": 4,
+    "model.ende.intgemm.alphas.bin": 1,
+    "vocab.ende.spm": 9,
+    "lex.50.50.ende.s2t.bin": 2,
+}
 DISTILLED = "As the teacher says it."
 
 
@@ -74,8 +88,9 @@ def test_the_table_has_a_row_for_each_step(args, tmp_path):
     lines = list(students.Students(args).run())
     assert len(lines) == 2 + len(students.ROWS)
     # Twice 30 sentences of two words in as many seconds as there are beams.
-    assert lines[2] == "| teacher, TensorFlow | 30 | 1.0 | 12.3 | 12.3 | 0.1 |"
-    assert lines[-1] == "| greedy search | 120 | 4.0 | 12.3 | 12.3 | 0.1 |"
+    assert lines[2] == "| teacher, TensorFlow | 40 | 30 | 1.0 | 12.3 | 12.3 | 0.1 |"
+    assert "| greedy search | 40 | 120 | 4.0 | 12.3 | 12.3 | 0.1 |" in lines
+    assert [line.split("|")[-2] for line in lines[-3:]] == [" 0.4 ", " 0.1 ", " 0.3 "]
     assert len((tmp_path / "text/human/inputs.train.txt").read_text().splitlines()) == 7
     both = (tmp_path / "text/both/inputs.train.txt").read_text().splitlines()
     assert len(both) == 8
@@ -94,11 +109,12 @@ def test_the_teacher_translates_before_students_learn_from_it(args):
     list(students.Students(args).run())
     calls = [call for call in args.calls if call in ("t2t_trainer", "t2t_distill", "translated")]
     assert calls[:5] == [*["t2t_trainer"] * 3, "t2t_distill", "t2t_trainer"]
+    assert calls[5:8] == [*["t2t_trainer"] * 2, "translated"]
     assert calls.index("translated") > len(calls) - calls[::-1].index("t2t_trainer") - 1
 
 
 def test_a_row_changes_one_thing():
-    for before, row in zip(students.ROWS[2:], students.ROWS[3:], strict=False):
+    for before, row in itertools.pairwise(students.STUDENTS[2:]):
         one, other = students.MODELS[before.model], students.MODELS[row.model]
         changes = [
             one.data != other.data,
@@ -109,3 +125,11 @@ def test_a_row_changes_one_thing():
             before.compute_type != row.compute_type,
         ]
         assert sum(changes) == 1, row.name
+
+
+def test_the_recurrent_student_differs_from_the_third_row_in_its_layers_alone():
+    other = students.MODELS[students.STUDENTS[2].model]
+    for name in ("ssru", "ssru, equal updates"):
+        model = students.MODELS[name]
+        assert dataclasses.replace(model, hparams_set=other.hparams_set, updates_of="") == other
+    assert students.MODELS["ssru, equal updates"].updates_of == students.STUDENTS[2].model
