@@ -122,7 +122,7 @@ def main(args: types.SimpleNamespace) -> None:
         print("\n".join(names))
         return
     if args.inspect:
-        reading = ("report", "clean", "skip_bad", "hparams_set", "hparams")
+        reading = ("report", "clean", "pair_scores", "skip_bad", "hparams_set", "hparams")
         _refuse(args, "inspect", *reading, *_MAKING)
         COMMAND.require(args, "data_dir")
         inspect(names, args.data_dir)

@@ -2,6 +2,7 @@
 
 import pathlib
 
+from t2t_lite import files
 from t2t_lite.errors import UserError
 from t2t_lite.runs import checkpoint_files, run_folder
 from t2t_lite.runs.checkpoint_files import CHECKPOINT_NAME
@@ -62,6 +63,16 @@ def checkpoint_of_run(name: str) -> str:
     if not run_folder.is_run(path) and run_folder.is_run(path.parent):
         return named_checkpoint(path.name, str(path.parent))
     return run_folder.RunFolder.open(name).latest_checkpoint()
+
+
+def checkpoints_of_runs(names: str) -> tuple[str, ...]:
+    """Returns the prefixes of checkpoints, named as for `checkpoint_of_run`, with commas between.
+
+    Raises:
+        UsageError: there is no such run folder or checkpoint.
+    """
+    found = files.split_paths(names, lambda path: pathlib.Path(path).exists())
+    return tuple(map(checkpoint_of_run, found))
 
 
 def _path_in_run(name: str, output_dir: str) -> str:

@@ -40,6 +40,8 @@ t2t-translate-all --model_dir=run --source=text/inputs.eval.txt --min_steps=2 --
 t2t-distill --translations=text/targets.train.txt --problem=text2text_tmpdir_bpe --tmp_dir=text \
     --output_problem_dir=distilled
 t2t-shortlist --output_dir=run --tmp_dir=text --shortlist=shortlist.txt
+t2t-score-pairs --problem=text2text_tmpdir --tmp_dir=text --forward=run --backward=run \
+    --pair_scores=scores.txt
 
 SEARCH=--decode_hparams=beam_size=2,extra_length=3
 t2t-decoder --checkpoint_path=$AVERAGED --decode_from_file=text/inputs.eval.txt \

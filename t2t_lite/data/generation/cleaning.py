@@ -10,10 +10,13 @@ The rules are applied in the order of `RULES`, and a pair counts under the first
     script=A-B    more than half of the letters of the sources are not of script A, or of the
                   targets not of B: ISO 15924 codes (Latn, Cyrl, Arab), several with "+"
                   (Latn-Hani+Hira+Kana); digits and punctuation belong to every script
+    min_score=X   the pair's score is less than X
+    best_share=X  the pair's score is less than that of the best pairs, which are the share X of all
+                  pairs of the text, whatever other rules drop
     duplicates    the same pair has been kept before
 
 A language model's sample is one text: only `identical` and `max_ratio` do not apply to it. With
-labels as targets, `max_ratio` is refused.
+labels as targets, `max_ratio` is refused. Scores are those of a file (pair_scores.py).
 
 Lengths are in words separated by white space or, with `unit=char`, in characters: for Chinese,
 Japanese and Thai, which are written without spaces. Names follow OpusFilter and OpusCleaner.
@@ -24,18 +27,21 @@ import collections
 import dataclasses
 import hashlib
 import logging
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self
 
 import regex
 
+from t2t_lite.data.generation.pair_scores import PairScores
 from t2t_lite.errors import DataError, UsageError, did_you_mean
 from t2t_lite.text.sample import Sample
 from t2t_lite.text.source_form import has_text
 
 log = logging.getLogger(__name__)
 
-RULES = ("empty", "identical", "max_length", "max_ratio", "script", "duplicates")
+_SCORE_RULES = ("min_score", "best_share")
+RULES = ("empty", "identical", "max_length", "max_ratio", "script", *_SCORE_RULES, "duplicates")
 
 _UNITS: Mapping[str, Callable[[str], int]] = {
     "word": lambda text: len(text.split()),
@@ -45,6 +51,8 @@ _VALUES: Mapping[str, Callable[[str], Any]] = {
     "max_length": int,
     "max_ratio": float,
     "script": str,
+    "min_score": float,
+    "best_share": float,
     "unit": str,
 }
 
@@ -59,6 +67,8 @@ class CleaningRules:
         max_length: words or characters of the longest side to keep; None: any.
         max_ratio: greatest ratio of the lengths to keep, at least 1; None: any.
         script: script codes of sources and targets, such as "Latn-Cyrl"; None: any.
+        min_score: least score to keep; None: any.
+        best_share: share of the pairs to keep, those with the best scores; None: all.
         duplicates: drop a pair that occurred before.
         unit: the unit of lengths: "word" or "char".
     """
@@ -68,6 +78,8 @@ class CleaningRules:
     max_length: int | None = None
     max_ratio: float | None = None
     script: str | None = None
+    min_score: float | None = None
+    best_share: float | None = None
     duplicates: bool = False
     unit: str = "word"
 
@@ -76,6 +88,12 @@ class CleaningRules:
             raise UsageError(f"cleaning rule max_length={self.max_length}: at least 1 is needed")
         if self.max_ratio is not None and not self.max_ratio >= 1:
             raise UsageError(f"cleaning rule max_ratio={self.max_ratio}: at least 1 is needed")
+        if self.min_score is not None and math.isnan(self.min_score):
+            raise UsageError("cleaning rule min_score=nan: a number is needed")
+        if self.best_share is not None and not 0 < self.best_share <= 1:
+            raise UsageError(
+                f"cleaning rule best_share={self.best_share}: above 0 and at most 1 is needed"
+            )
         if self.unit not in _UNITS:
             raise UsageError(f"cleaning rule unit={self.unit}: write word or char")
         if self.script is not None:
@@ -117,7 +135,14 @@ class CleaningRules:
     @property
     def active(self) -> list[str]:
         """Names of the active rules, in the order in which they are applied."""
-        return [name for name in RULES if getattr(self, name) not in (False, None)]
+        # `0 in (False, None)` is true: min_score=0 is a rule.
+        values = {name: getattr(self, name) for name in RULES}
+        return [name for name, value in values.items() if value is not None and value is not False]
+
+    @property
+    def reads_scores(self) -> bool:
+        """Whether a rule needs the scores of the pairs."""
+        return any(name in _SCORE_RULES for name in self.active)
 
 
 class Cleaner:
@@ -125,19 +150,26 @@ class Cleaner:
 
     Args:
         rules: which pairs to drop.
+        scores: those of the pairs, in their order; None if no rule reads them.
 
     Attributes:
         dropped: number of pairs that broke each rule, in the order of the rules.
         kept: number of pairs that broke none.
     """
 
-    def __init__(self, rules: CleaningRules) -> None:
+    def __init__(self, rules: CleaningRules, scores: PairScores | None = None) -> None:
         self.dropped = collections.Counter(dict.fromkeys(rules.active, 0))
         self.kept = 0
         self._rules = rules
         self._length = _UNITS[rules.unit]
         self._script_checks = _script_checks(rules.script) if rules.script is not None else None
         self._seen = SeenPairs() if rules.duplicates else None
+        self._scores = scores
+        self._least: dict[str, float] = {}  # score to keep, by rule
+        if scores is not None and rules.min_score is not None:
+            self._least["min_score"] = rules.min_score
+        if scores is not None and rules.best_share is not None:
+            self._least["best_share"] = scores.least_of_best(rules.best_share)
 
     def keeps(self, sample: Sample) -> bool:
         """Returns whether the pair breaks no rule."""
@@ -150,6 +182,7 @@ class Cleaner:
 
     def _broken_rule(self, sample: Sample) -> str | None:
         rules, target = self._rules, sample["targets"]
+        score = self._scores.of_next() if self._scores is not None else math.inf
         source = sample.get("inputs", target)  # a language model's sample has one side
         if rules.empty and not (has_text(source) and has_text(target)):
             return "empty"
@@ -165,6 +198,9 @@ class Cleaner:
             is_wrong_source, is_wrong_target = self._script_checks
             if is_wrong_source(source) or is_wrong_target(target):
                 return "script"
+        for rule, least in self._least.items():
+            if score < least:
+                return rule
         if self._seen is not None and not self._seen.add(source, target):
             return "duplicates"
         return None
@@ -175,19 +211,30 @@ class Cleaner:
         return f"kept {self.kept:,} of {seen:,} pairs ({self.kept / seen:.1%}); dropped: {counts}"
 
 
-def clean(samples: Iterable[Sample], rules: CleaningRules, name: str) -> Iterator[Sample]:
+def clean(
+    samples: Iterable[Sample],
+    rules: CleaningRules,
+    name: str,
+    scores: PairScores | None = None,
+    *,
+    is_whole: bool = True,
+) -> Iterator[Sample]:
     """Yields the pairs that break no rule, in order; logs the number of the others.
 
     Args:
         samples: pairs of text.
         rules: which pairs to drop.
         name: the name of the data, for messages.
+        scores: those of the pairs; None if no rule reads them.
+        is_whole: whether the pairs are all of the text, which must have no further scores.
     """
     if not rules.active:
         yield from samples
         return
-    cleaner = Cleaner(rules)
+    cleaner = Cleaner(rules, scores)
     yield from filter(cleaner.keeps, samples)
+    if scores is not None and is_whole:
+        scores.require_end()
     if not cleaner.dropped.total() + cleaner.kept:
         return
     if not cleaner.kept:

@@ -3,7 +3,9 @@
 import dataclasses
 
 from t2t_lite.data.generation.cleaning import CleaningRules
+from t2t_lite.data.generation.pair_scores import PairScores
 from t2t_lite.data.problem import RANDOM_SEED
+from t2t_lite.errors import UsageError
 from t2t_lite.settings import Config, setting
 
 # In place of a file of alignments.
@@ -36,8 +38,16 @@ class DatagenOptions(Config):
         "counted. empty: a side has no text. identical: both sides are the same. max_length=N: a "
         "side has more than N words. max_ratio=X: (longer side + 1) / (shorter side + 1) exceeds "
         "X, in words. script=A-B: most letters of the sources are not of script A, or of the "
-        "targets not of script B (ISO 15924: Latn, Cyrl, Hani+Hira+Kana). duplicates: the pair "
+        "targets not of script B (ISO 15924: Latn, Cyrl, Hani+Hira+Kana). min_score=X: the pair's "
+        "score in --pair_scores is less than X. best_share=X: its score is not among the best, "
+        "which are the share X of all pairs. duplicates: the pair "
         "came before. unit=char: lengths are in characters, for languages without spaces.",
+    )
+    pair_scores: str = setting(
+        "",
+        "File of scores for --clean: a number for each training pair, in the order of the text, "
+        "greater for better pairs, as t2t-score-pairs or another program writes it.",
+        reads=True,
     )
     alignments: str = setting(
         "",
@@ -67,7 +77,10 @@ class DatagenOptions(Config):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        CleaningRules.parse(self.clean)
+        if self.cleaning.reads_scores != bool(self.pair_scores):
+            raise UsageError(
+                "--pair_scores, and min_score or best_share in --clean, need each other: give both"
+            )
 
     @property
     def makes_alignments(self) -> bool:
@@ -78,3 +91,12 @@ class DatagenOptions(Config):
     def cleaning(self) -> CleaningRules:
         """Which training pairs are dropped."""
         return CleaningRules.parse(self.clean)
+
+    def scores(self) -> PairScores | None:
+        """Reads the scores of the training pairs; returns None if there are none.
+
+        Raises:
+            UserError: the file does not exist.
+            DataError: a line of it is not a number.
+        """
+        return PairScores(self.pair_scores) if self.pair_scores else None

@@ -145,13 +145,15 @@ def guard_splits(
             message names; or files without an entry are incomplete.
     """
     vocabulary = _vocabulary(problem, data_dir)
+    read = _beside_the_text(options)
     parts = []
     for group in file_groups(problem, data_dir, tmp_dir):
+        is_training = group.source == DatasetSplit.TRAIN
         shards = collections.Counter(SPLIT_FILE_NAMES[split] for split in group.files.values())
         settings = {
             "shards": dict(shards),
-            "clean": str(options.cleaning) if group.source == DatasetSplit.TRAIN else "",
-            "alignments": _alignments(options) if group.source == DatasetSplit.TRAIN else "",
+            "clean": str(options.cleaning) if is_training else "",
+            **{name: digest if is_training else "" for name, digest in read.items()},
             "max_cases": options.max_cases,
             **problem.encoding_settings,
             **problem.split_settings(tmp_dir),
@@ -223,8 +225,9 @@ def _require_unchanged(
     then = {name: source.sha256 for name, source in entry.sources.items()} | entry.vocabulary
     now = {n: source.sha256 for n, source in _sources(paths, tmp_dir).items()}
     now |= _vocabulary(problem, data_dir)
-    if aligned := entry.options.get("alignments"):
-        then["--alignments"], now["--alignments"] = aligned, _alignments(options)
+    for name, digest in _beside_the_text(options).items():
+        if recorded := entry.options.get(name):
+            then[f"--{name}"], now[f"--{name}"] = recorded, digest
     if changed := [name for name in then | now if then.get(name) != now.get(name)]:
         raise UserError(
             f"{', '.join(changed)}: replaced while {group.title} was generated from it, so that "
@@ -265,9 +268,13 @@ def _vocabulary(problem: Text2TextProblem, data_dir: str) -> dict[str, str]:
     return {name: files.digest(p) if p.is_file() else "" for name, p in paths.items()}
 
 
-def _alignments(options: DatagenOptions) -> str:
-    """Returns what stands for the alignments: the digest of a file."""
-    return options.alignments if options.makes_alignments else files.digest(options.alignments)
+def _beside_the_text(options: DatagenOptions) -> dict[str, str]:
+    """Returns the digests of the files that are read beside the training text, by their options."""
+    made_here = options.makes_alignments
+    return {
+        "alignments": options.alignments if made_here else files.digest(options.alignments),
+        "pair_scores": files.digest(options.pair_scores) if options.pair_scores else "",
+    }
 
 
 def _options(problem: Text2TextProblem, options: DatagenOptions) -> dict[str, Any]:

@@ -182,7 +182,8 @@ def read_samples(
         samples = with_alignments(samples, options.alignments)
     samples = itertools.islice(samples, most)
     if split == DatasetSplit.TRAIN:
-        samples = clean(samples, options.cleaning, problem.base_name)
+        scores, is_whole = options.scores(), most is None
+        samples = clean(samples, options.cleaning, problem.base_name, scores, is_whole=is_whole)
     return problem.prefixed(samples)
 
 
@@ -192,6 +193,11 @@ def check_cleaning(problem: Text2TextProblem, options: DatagenOptions) -> None:
         raise UsageError(
             f"--clean reads text, but {problem.base_name!r} encodes its samples itself "
             "(generate_encoded_samples): clean them there"
+        )
+    if options.pair_scores and problem.generated_by != problem.base_name:
+        raise UsageError(
+            f"--pair_scores: {problem.generated_by!r} has several problems, of which a file of "
+            "scores cannot be: leave out the flag, and clean each problem's text first"
         )
     if problem.has_labels and options.cleaning.max_ratio is not None:
         raise UsageError(

@@ -101,13 +101,16 @@ def _report_on_text(
         problem.fetch_sources(tmp_dir, group.source)
     for group in groups:
         is_training = group.source == DatasetSplit.TRAIN
-        cleaner = Cleaner(options.cleaning if is_training else CleaningRules())
+        scores = options.scores() if is_training else None
+        cleaner = Cleaner(options.cleaning if is_training else CleaningRules(), scores)
         statistics = TextStatistics(encoders, problem.sides)
         seed_random(options, group.source)
         corpora = problem.samples_by_corpus(data_dir, tmp_dir, group.source)
         with progress(group.title) as advance:
             reader = _Reader(group, statistics, findings, advance)
             counts = _read(problem, corpora, cleaner, reader)
+        if scores is not None:
+            scores.require_end()
         yield f"== {group.title}\n"
         yield counts
         yield from statistics.blocks(is_training, hparams)

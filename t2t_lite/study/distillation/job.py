@@ -35,7 +35,7 @@ from t2t_lite.metrics.bleu import Bleu, SentenceBleu
 from t2t_lite.metrics.by_name import find_metric
 from t2t_lite.problems.text2text_tmpdir import text_files
 from t2t_lite.progress import progress
-from t2t_lite.runs.checkpoint_names import checkpoint_of_run
+from t2t_lite.runs.checkpoint_names import checkpoints_of_runs
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.settings import settings_of
 from t2t_lite.study.distillation.config import ALL, BEST, NEAREST, DistillConfig
@@ -44,6 +44,7 @@ from t2t_lite.study.distillation.hypotheses import read_hypotheses
 from t2t_lite.study.distillation.text import (
     Pair,
     PairWriter,
+    check_direction,
     check_problem,
     one_line,
     pairs_of,
@@ -174,15 +175,9 @@ class _Distillation:
         if not self._config.teacher:
             return []
         trained = find_models(self._search)
-        run = trained[0].run
-        problem = self._problem
-        wanted = problem.was_reversed != self._config.back
-        if run.problem.base_name == problem.base_name and run.problem.was_reversed != wanted:
-            raise UsageError(
-                f"the teacher in {run.folder} was trained on {run.problem.name}: --problem="
-                f"{problem.name} {'--back ' if self._config.back else ''}needs one of the other "
-                "direction"
-            )
+        run, back = trained[0].run, self._config.back
+        flags = f"--problem={self._problem.name}{' --back' if back else ''}"
+        check_direction(run, self._problem, back, flags)
         beams = DecodeHParams.of(run, self._search.decode_hparams).beam_size
         if self._config.select != BEST and beams == 1:
             raise UsageError(
@@ -298,10 +293,9 @@ def _with_teacher(config: DistillConfig, search: DecoderConfig) -> DecoderConfig
     if refused := given & set(_OURS):
         raise UsageError(f"--decode_hparams: leave out {min(refused)}, which --select decides")
     returns_beams = str(config.select != BEST).lower()
-    names = files.split_paths(config.teacher, lambda path: pathlib.Path(path).exists())
     return dataclasses.replace(
         search,
-        checkpoint_path=tuple(checkpoint_of_run(name) for name in names),
+        checkpoint_path=checkpoints_of_runs(config.teacher),
         decode_hparams=",".join(
             filter(
                 None,

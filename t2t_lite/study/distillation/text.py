@@ -15,6 +15,7 @@ from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.errors import DataError, UsageError
 from t2t_lite.problems.text2text_tmpdir import text_files
 from t2t_lite.progress import progress
+from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.text.text_files import iterate_lines
 
 Pair = tuple[str, str]  # source and target, one line each
@@ -43,6 +44,28 @@ def check_problem(problem: object, name: str) -> Text2TextProblem:
             f"{problem.members[0].name}, each with --decode_hparams=target_language=CODE"
         )
     return problem
+
+
+def check_direction(run: RunFolder, problem: Text2TextProblem, back: bool, flags: str) -> None:
+    """Checks which way a model translates, if it was trained on the text of a problem.
+
+    Args:
+        run: that of the model.
+        problem: the problem.
+        back: whether to translate the problem's targets into its sources.
+        flags: what needs the model, for messages.
+
+    Raises:
+        UsageError: it translates the other way.
+    """
+    trained_on = run.problem
+    if trained_on.base_name == problem.base_name and trained_on.was_reversed != (
+        problem.was_reversed != back
+    ):
+        raise UsageError(
+            f"the model in {run.folder} was trained on {trained_on.name}: {flags} needs one of the "
+            "other direction"
+        )
 
 
 def write_splits(
@@ -108,6 +131,18 @@ class PairWriter:
                 file.write(f"{text}\n")
 
 
+def pairs_to_clean(problem: Text2TextProblem, data_dir: str, tmp_dir: str) -> Iterator[Pair]:
+    """Yields the pairs that `t2t-datagen --clean` reads, in their order; arguments as above.
+
+    Raises:
+        UserError: a raw file is not available.
+        DataError: the raw text is unusable.
+    """
+    problem.check()
+    problem.fetch_sources(tmp_dir, DatasetSplit.TRAIN)
+    return _pairs(problem, data_dir, tmp_dir, DatasetSplit.TRAIN)
+
+
 def pairs_of(folder: pathlib.Path, split: str) -> Iterator[Pair]:
     """Yields the pairs that `PairWriter` wrote."""
     inputs, targets = map(iterate_lines, text_files(folder, split))
@@ -137,10 +172,15 @@ def _pairs_by_split(
     groups = file_groups(problem, data_dir, tmp_dir)
     for group in groups:
         problem.fetch_sources(tmp_dir, group.source)
-    first, second = ("targets", "inputs") if problem.was_reversed else ("inputs", "targets")
     for group in groups:
         splits = list(group.files.values())  # samples are dealt to the files in turn
-        samples = read_samples(problem, data_dir, tmp_dir, group.source, DatagenOptions())
-        for number, sample in enumerate(samples):
-            pair = one_line(sample[first]), one_line(sample[second])
+        pairs = _pairs(problem, data_dir, tmp_dir, group.source)
+        for number, pair in enumerate(pairs):
             yield splits[number % len(splits)], pair
+
+
+def _pairs(problem: Text2TextProblem, data_dir: str, tmp_dir: str, split: str) -> Iterator[Pair]:
+    """Yields the pairs that are read for a split, from which cleaning drops none."""
+    first, second = ("targets", "inputs") if problem.was_reversed else ("inputs", "targets")
+    for sample in read_samples(problem, data_dir, tmp_dir, split, DatagenOptions()):
+        yield one_line(sample[first]), one_line(sample[second])

@@ -11,7 +11,6 @@ import pytest
 
 from t2t_lite import registry
 from t2t_lite.data.generation import report as report_module
-from t2t_lite.data.generation.cleaning import CleaningRules
 from t2t_lite.data.generation.config import DatagenOptions
 from t2t_lite.data.generation.generator import generate_data
 from t2t_lite.data.generation.lengths import Lengths
@@ -189,7 +188,7 @@ def test_batches_of_pairs(lengths, hparams, rows):
 
 
 def test_hparams_are_checked_before_anything_is_read():
-    blocks = report(Zoo(), "", "", CleaningRules(), BasicHParams(min_length=9, max_length=8))
+    blocks = report(Zoo(), "", "", DatagenOptions(), BasicHParams(min_length=9, max_length=8))
     with pytest.raises(UsageError, match="min_length=9 exceeds max_length=8"):
         next(blocks)
 

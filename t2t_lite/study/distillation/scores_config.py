@@ -1,0 +1,44 @@
+"""Options of `t2t-score-pairs`; needs no TensorFlow."""
+
+import dataclasses
+
+from t2t_lite.data.generation.config import TMP_DIR
+from t2t_lite.settings import Config, setting
+
+_RUN = (
+    "Run folder, for its newest checkpoint, or RUN/NAME: best, averaged, an update number or a "
+    "file name. Several, separated by commas, are an ensemble."
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ScoresConfig(Config):
+    """One run of `scores_job.run`; empty text means "not given"."""
+
+    problem: str = setting("", "Problem whose training pairs are scored.", group="What to score")
+    data_dir: str = setting(
+        "",
+        "Folder of the problem's data; needed only if the problem reads it to make its text.",
+        path=True,
+    )
+    tmp_dir: str = setting(
+        TMP_DIR,
+        "Folder of raw files. Downloads are saved to it; your own text is read from it.",
+        path=True,
+    )
+    forward: str = setting(
+        "", f"Model that translates sources into targets. {_RUN}", path=True, group="The models"
+    )
+    backward: str = setting("", f"Model that translates targets into sources. {_RUN}", path=True)
+    source_language: str = setting(
+        "", "Language of the sources, if the models know several; empty: the models' default."
+    )
+    target_language: str = setting("", "Language of the targets, likewise.")
+    pair_scores: str = setting(
+        "",
+        "File to write, for t2t-datagen --pair_scores: for each pair the share, at most 1, of a "
+        "side's cross-entropy that the other side explains; about 0 for wrong pairs. "
+        "FILE.origin.json beside it says what it was made from.",
+        writes=True,
+        group="Output",
+    )
