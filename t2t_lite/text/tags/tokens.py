@@ -7,6 +7,7 @@ drops such as `</>`, and what it makes of malformed tags differs between release
 import enum
 import html
 from collections.abc import Iterator, Mapping
+from html.entities import html5
 from typing import NamedTuple
 
 import regex
@@ -73,7 +74,7 @@ _PROTECTED = rf"""
   | (?<![\w.+\-])[\w.+\-]++@[\w\-]+(?:\.[\w\-]+)+
   | (?<![\w/.:\-~])/(?:[\w.\-]++/)+[\w.\-]*\w       # an absolute path
   | (?!{_GNU_QUOTED})`[^`\n]+`(?![\w%])
-  | \{{\{{[^{{}}\n]*+\}}\}}
+  | \{{\{{(?:[^{{}}]++|\{{[^{{}}]*+\}})*+\}}\}}
   | \{{\s*+\w++\s*+(?:{_ICU_CHOICE}{_INNER}|{_ICU_FORMAT})\}}
   | [$%\#]?\{{\s*+[\w.$\[\]\-]*+\s*+(?:,\s*+-?\d++)?{_FORMAT}\}}
   | \$\[\w+\]                                     # OpenOffice
@@ -81,10 +82,11 @@ _PROTECTED = rf"""
   | %\(\w+\)[-+\#0]*+[\d.]*+[a-zA-Z]              # Python
   | (?<!\d)%(?:<\w+>|&lt;\w+&gt;)[-+\#0]*+[\d.]*+[a-zA-Z]  # Ruby
   | %\d+![^!\s]++!                                 # Windows
+  | %\#@\w+@                                       # Apple's stringsdict
+  | (?<!\d)%[A-Za-z_][A-Za-z0-9_]++(?:%(?![\w%]|[-+\#'.]?\d))?  # Symfony's %name%, Drupal's %name
   | (?<!\d)%(?:\d+\$)?{_PRINTF}
   | (?<!\d)%L?(?:n(?!\w)|[1-9]\d?(?![\d%]))        # Qt and KDE
   | (?<!\d)%%
-  | %[A-Z][A-Z_]{{2,}}%?
   | \p{{RI}}\p{{RI}}
   | [0-9\#*]\uFE0F?\u20E3
   | (?:\p{{Emoji_Presentation}}|\p{{Extended_Pictographic}}[\uFE0E\uFE0F])[\p{{EMod}}\uFE0E\uFE0F]*
@@ -108,7 +110,20 @@ _ATTRIBUTES = {
     )*+""",
     XML: r"""(?:(?:[^<>"']++|"[^"]*+"|'[^']*+')*+|[^<>]*+)""",
 }
-_NAME = {HTML: rf"[A-Za-z][^{_S}/<>]*+", XML: rf"[A-Za-z_][^{_S}/<>\"']*+"}
+# A number is the name of a tag in messages of React: <0>text</0>.
+_NAME = {
+    HTML: rf"(?:[A-Za-z][^{_S}/<>]*+|\d++(?=/?>))",
+    XML: rf"(?:[A-Za-z_][^{_S}/<>\"']*+|\d++(?=[{_S}/>]))",
+}
+
+# Browsers read these, though they lack the semicolon.
+_UNENDED = "|".join(
+    [
+        r"\#[0-9]{1,7}(?![0-9])",
+        r"\#[xX][0-9a-fA-F]{1,6}(?![0-9a-fA-F])",
+        *sorted((name for name in html5 if name[-1] != ";"), reverse=True),  # &notin before &not
+    ]
+)
 
 # Elements of HTML whose text has no tags. That of the latter nobody sees.
 _SHOWN_RAW = frozenset({"iframe", "plaintext", "textarea", "xmp"})
@@ -135,7 +150,7 @@ _OPENINGS = {
     HTML: (
         _Opening("<!--(?!-?>)", "--!?>", True),
         _Opening(rf"<\?(?:php(?!\w)|=|[{_S}])", r"\?>", True),
-        _Opening("<(?:[!?]|/(?![A-Za-z]))", ">", True),
+        _Opening(r"<(?:[!?]|/(?![A-Za-z]|\d++>))", ">", True),
         _Opening("<%", "%>"),
         _Opening(rf"<\#[{_S}=@+-]", r"\#>"),
         _Opening(r"\{%(?!\w+\})", r"%\}"),
@@ -158,14 +173,15 @@ def _pattern(kind: str) -> regex.Pattern[str]:
     openings = "|".join(f"(?P<opened{i}>{start})" for i, start in enumerate(starts))
     attributes, name = _ATTRIBUTES[kind], _NAME[kind]
     raw = rf"<(?P<raw>(?i:{_RAW}))(?=[{_S}/>]){attributes}> |" if kind == HTML else ""
+    unended = f"| {_UNENDED}" if kind == HTML else ""
     return regex.compile(
         rf"""
             (?: (?={openings}) | )
             (?: {raw} (?P<hidden> <[!?][^<>]*+> | </> )
               | <(?P<close>/)?(?P<name>{name}){attributes}>
-              | (?P<entity>&(?:
+              | (?P<entity>&(?: (?:
                     \#[0-9]{{1,7}} | \#[xX][0-9a-fA-F]{{1,6}} | [A-Za-z][A-Za-z0-9]{{0,31}}
-                );)
+                ); {unended}))
               | {_PLACEHOLDER}
               | (?P<none>{"|".join(starts)})
             )
@@ -277,10 +293,10 @@ def _end_of_script(segment: str, place: int) -> int:
 
 
 def _token(groups: Mapping[str, str | None], raw: str, is_xml: bool) -> Token:
-    if groups.get("hidden") is not None:
-        return Token(TokenKind.HIDDEN, raw)
     if groups["protected"] is not None:
         return Token(TokenKind.PROTECTED, raw)
+    if groups.get("hidden") is not None:
+        return Token(TokenKind.HIDDEN, raw)
     if groups["entity"] is not None:
         return _entity(raw, is_xml)
     if (name := groups.get("raw")) is not None:

@@ -19,7 +19,8 @@ from t2t_lite.text.tags.xml_events import CDATA, CLOSE, OPEN, TEXT, Event, end_o
 
 _SPACE = re.compile(r"[ \t\r\n]+")
 _BREAKS = re.compile(r"([\n\r\t]+)")
-_BREAK = {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}  # placed as a tag is, where it stays
+# Placed as a tag is, where it stays. The zero tells it from references of the file.
+_BREAK = {"\n": "&#010;", "\r": "&#013;", "\t": "&#09;"}
 _TO_BREAK = str.maketrans({**_BREAK})
 _FORBIDDEN = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # in XML
 _CODES = frozenset(["bpt", "ept", "it", "ph"])
@@ -213,7 +214,9 @@ def _parts(line: str, *form: bool) -> Iterator[str | Sentence]:
 
 def _is_html(token: Token) -> bool:
     is_tag = token.kind in _TAGS or (token.kind is TokenKind.HIDDEN and token.raw[0] == "<")
-    return is_tag or (token.raw.startswith("&") and token.kind is not TokenKind.TEXT)
+    # Without a semicolon it may mark a key: &copy.
+    is_entity = token.raw[0] == "&" and token.raw[-1] == ";" and token.kind is not TokenKind.TEXT
+    return is_tag or is_entity
 
 
 def _html_in_line(token: Token, keeps_space: bool) -> str:

@@ -89,6 +89,10 @@ def target_of(source: str, attributes: str = "") -> str:
         ("Press &lt;Enter&gt; &amp; go", "PRESS &lt;Enter&gt; &amp; GO"),
         ("<![CDATA[R&D <b>on</b>]]>", "<![CDATA[R&D <b>ON</b>]]>"),
         ("a <!-- c --> b", "A <!-- c --> B"),
+        ("a %count% b %#@files@", "A %count% B %#@files@"),
+        ("a &lt;0&gt;b&lt;/0&gt; &lt;1/&gt;", "A &lt;0&gt;B&lt;/0&gt; &lt;1/&gt;"),
+        ("do &amp;not", "DO &amp;NOT"),
+        ("a&#13;b&#9;c&#xD;&#10;d", "A&#13;B&#9;C&#xD;&#10;D"),
     ],
 )
 def test_sources_and_targets(source, target):

@@ -91,6 +91,13 @@ def test_the_text_of_a_script_is_hidden():
         "%2!-10.10ls!",
         "[X5X]",
         "%PRODUCTNAME",
+        "%APPDATA%",
+        "%count%",
+        "%user_name",
+        "%#@files@",
+        "{{{ raw }}}",
+        "{{ f({a: 1}) }}",
+        "{{\n  count\n}}",
         "$[officename]",
         "`rm -r x`",
         "`d['a'] = f('x', '')`",
@@ -134,9 +141,49 @@ def test_gnu_quotes_of_placeholders_are_text():
     assert found == ["%s"] * 3
 
 
+def test_placeholders_side_by_side():
+    for text in ("%s%%", "%ld%%", "%dx%.2f", "%s%s", "%lu%-5d"):
+        assert all(kind is TokenKind.PROTECTED for kind, _ in _kinds(text, PLACEHOLDERS))
+        assert _kinds(text, PLACEHOLDERS)[1][1][0] == "%"
+
+
 def test_placeholders_of_ruby():
     assert _kinds("up %<total>.2f", PLACEHOLDERS)[1] == (TokenKind.PROTECTED, "%<total>.2f")
     assert _kinds("10%<b>x</b>")[1] == (TokenKind.OPEN, "<b>")
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("&copy2024", "©2024"),
+        ("&COPY;2024", "©2024"),
+        ("&AMP x", "& x"),
+        ("&notin; &notit; &not it", "∉ ¬it; ¬ it"),
+        ("&#8364x &#8364;5 &#x20acx", "€x €5 €x"),
+        ("R&D AT&T &hellip", "R&D AT&T &hellip"),
+    ],
+)
+def test_entities_are_read_as_browsers_read_them(text, read):
+    assert "".join(token.text for token in tokens_of(text, HTML)) == read
+    assert not any(kind is TokenKind.ENTITY for kind, _ in _kinds("&copy &#65 &AMP", XML))
+
+
+@pytest.mark.parametrize("kind", [HTML, XML])
+def test_numbers_are_names_of_tags(kind):
+    assert [found for found, _ in _kinds("<0>a</0><1/>", kind)] == [
+        TokenKind.OPEN,
+        TokenKind.TEXT,
+        TokenKind.CLOSE,
+        TokenKind.VOID,
+    ]
+    assert _kinds("1 <2 and 3> 2") == [(TokenKind.TEXT, "1 <2 and 3> 2")]
+
+
+@pytest.mark.parametrize("output", ["<?= $a ?>", "<?= $a->b ?>", "<%= a %>", "<%- a > b %>"])
+def test_outputs_of_templates_stand_for_words(output):
+    assert _kinds(f"a {output}")[1] == (TokenKind.PROTECTED, output)
+    hidden = output.replace("=", "", 1).replace("<%-", "<%").replace("<? ", "<?php ")
+    assert _kinds(f"a {hidden}")[1] == (TokenKind.HIDDEN, hidden)
 
 
 def test_icu_messages():
