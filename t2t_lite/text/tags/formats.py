@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Mapping
 from typing import NamedTuple
+from xml.parsers import expat
 
 from t2t_lite.text.tags.kinds import PLACEHOLDERS
 from t2t_lite.text.tags.tokens import TokenKind, tokens_of
@@ -27,28 +28,32 @@ class Format(NamedTuple):
 
 _WIDTH = r"(?:\d++|\*(?:\d+\$)?)?"
 _PRINTF = (
-    rf"%(?:\d+\$|\d+:|\([^()\n]+\)|<\w+>)?[-+ #0'I]*+{_WIDTH}(?:\.{_WIDTH})?"
-    r"(?:<PRI\w+>|(?:hh|ll|[hlLqjztZ])?[diouxXeEfFgGaAcCsSpnmbBtTr@%]|\{\w+\})"
+    rf"%(?:\d+\$|\d+:|\([^()\n]+\)|<(?!PRI)\w+>)?[-+ #0'I]*+{_WIDTH}(?:\.{_WIDTH})?"
+    r"(?:<PRI\w+>|(?:hh|ll|[hlLqjztZ])?[diouxXeEfFgGaAcCsSpnmbBr@%]|[tT][A-Za-z]?|\{\w+\})"
 )
 _printf = Format(re.compile(_PRINTF), "%")
 _numbered = Format(re.compile(_PRINTF), "%", has_numbers=True)
 _gcc = Format(re.compile(r"%[-+ #0.*\d$]*[qlw]*(?:hh|[a-zA-Z<>'%])"), "%")
 _braces = Format(re.compile(r"\{\{|\}\}|\{(?:[^{}]++|\{[^{}]*+\})*+\}"), "{}")
 _arguments = Format(re.compile(r"%L?\d+|%L?n\b"))
+_go = Format(
+    re.compile(r"%[-+ #0]*+(?:\[\d+\])?(?:\d++|\*)?(?:\.[\d*]*+)?(?:\[\d+\])?[a-zA-Z%]"), "%"
+)
 _tildes = Format(re.compile(r"~(?:[-+\d,#v:@]|'.)*[a-zA-Z%&|~$<>^(){}\[\];?*]"), "~")
 
 FORMATS = {
     **dict.fromkeys(("c", "objc", "php", "perl", "java-printf", "sh-printf"), _numbered),
     **dict.fromkeys(("python", "ruby", "awk", "lua", "tcl", "elisp", "librep", "d"), _printf),
-    **dict.fromkeys(("object-pascal", "modula2", "javascript"), _printf),
+    **dict.fromkeys(("object-pascal", "modula2", "javascript", "ocaml"), _printf),
     **dict.fromkeys(("gcc-internal", "gfc-internal"), _gcc),
-    **dict.fromkeys(("python-brace", "perl-brace", "java", "csharp", "rust", "cpp20"), _braces),
+    **dict.fromkeys(("python-brace", "perl-brace", "java", "csharp", "rust", "c++"), _braces),
     **dict.fromkeys(("qt", "qt-plural", "kde", "kde-kuit", "smalltalk", "ycp"), _arguments),
     **dict.fromkeys(("lisp", "scheme"), _tildes),
+    "go": _go,
     "boost": Format(re.compile(rf"%\|[^|]*\||%\d+%|{_PRINTF}"), "%"),
     "sh": Format(re.compile(r"\$\w+|\$\{\w+\}")),
 }
-_FLAG = re.compile(r"(?<![\w-])(?!no-|possible-|impossible-)([\w-]+)-format(?![\w-])")
+_FLAG = re.compile(r"(?<![\w-])(?:possible-)?(?!no-|impossible-)([\w+-]+)-format(?![\w-])")
 _NAMED = re.compile(r"%\|?\d+[$:]|%L?(?:\d+|n)$|%[(<{]|%\d+%|\{\w|\$")  # says which argument it is
 _SPACED = re.compile(r"%[-+#0']* ")
 _MARK = re.compile(r"\[X\d+X\]")
@@ -102,12 +107,15 @@ def agreeing(source: str, target: str, name: str, meant: Mapping[str, str]) -> s
         meant: from `stood_in`.
 
     Returns:
-        None: it has other placeholders, or needs numbers that the format does not have.
+        None: it has other placeholders, tags that are no longer well-formed (of KDE's markup), or
+        needs numbers that the format does not have.
     """
     if not name:
         return target
     form = FORMATS[name]
     target = _MARK.sub(lambda match: meant.get(match[0], match[0]), target)
+    if name == "kde-kuit" and _is_xml(source) and not _is_xml(target):
+        return None
     wanted, found = form.directive.findall(source), form.directive.findall(target)
     known = "".join(found)
     if any(target.count(character) != known.count(character) for character in form.special):
@@ -130,3 +138,12 @@ def agreeing(source: str, target: str, name: str, meant: Mapping[str, str]) -> s
         return one if one in _LITERAL else f"%{places[one].popleft()}${one[1:]}"
 
     return form.directive.sub(numbered, target)
+
+
+def _is_xml(text: str) -> bool:
+    """Returns whether the tags of a text are well-formed; it may have any `&`."""
+    try:
+        expat.ParserCreate().Parse(f"<t>{text.replace('&', '&amp;')}</t>", True)
+    except expat.ExpatError:
+        return False
+    return True

@@ -317,6 +317,14 @@ FORMATS = [  # flags, source, and what the model's output becomes; None: the mes
     ("c-format", "Open %s", "OPEN %s"),
     ("c-format", "5%d and %'d of %<PRIu64>", "5%d AND %'d OF %<PRIu64>"),
     ("c-format", "100% of %s", None),  # which C reads as a directive
+    ("c-format", "%<PRIuMAX> blocks", "%<PRIuMAX> BLOCKS"),
+    ("possible-c-format", "50% off", None),
+    ("java-printf-format", "on %1$te %1$tb %1$tY", "ON %1$te %1$tb %1$tY"),
+    ("go-format", "%v of %+v, %[1]q", "%v OF %+v, %[1]q"),
+    ("c++-format", "{:d} of {}", "{:d} OF {}"),
+    ("no-c++-format", "{:d} {a b} of", "{:d} {A B} OF"),
+    ("ocaml-format", "%d of %Ld", "%d OF %Ld"),
+    ("kde-kuit-format", "<b>&Page</b> %1", "<B>&PAGE</B> %1"),
     ("c-format, no-wrap", "%5$s %1$.*2$f", "%5$s %1$.*2$f"),
     ("kde-format", "Page %1 of %2", "PAGE %1 OF %2"),
     ("qt-format, qt-plural-format", "%L1 and %n files", "%L1 AND %n FILES"),
@@ -362,6 +370,10 @@ def test_flags_name_the_placeholders(flags, source, target):
         ("boost-format", "%|1$d| of %2%", "[X1X]: [X0X]", "%2%: %|1$d|"),
         ("lisp-format", "~a of ~d", "[X1X]: [X0X]", None),
         ("c-format", "%'d of %s", "%s: [X0X]", "%2$s: %1$'d"),
+        ("kde-kuit-format", "<b>Page</b> %1", "%1 <b>x</i>", None),
+        ("kde-kuit-format", "<b>Page</b> & %1", "%1 <i>x</i> &", "%1 <i>x</i> &"),
+        ("kde-kuit-format", "Page < %1", "%1 < x", "%1 < x"),
+        ("kde-format", "<b>Page</b> %1", "%1 <b>x</i>", "%1 <b>x</i>"),
     ],
 )
 def test_translations_have_the_placeholders_of_their_source(flags, source, output, target):
