@@ -42,12 +42,16 @@ class Charset(NamedTuple):
     def of(cls, contents: bytes, declared: str = "utf-8") -> Self:
         """Returns the charset of a file: that of its byte order mark, or else what it declares.
 
+        UTF-16 without such a mark is known by a tag at its start.
+
         Raises:
             DataError: what it declares is not known, or is not written as ASCII where that will do.
         """
         for name, bom in _BOMS.items():
             if contents.startswith(bom):
                 return cls(name, bom)
+            if name != "utf-8" and contents.startswith("<".encode(name)):
+                return cls(name)
         try:
             name = codecs.lookup(declared).name
             extends_ascii = _ASCII.encode().decode(name) == _ASCII

@@ -45,6 +45,14 @@ def test_the_byte_order_mark_wins():
     assert charset.places(contents, "ä", [0, 1]) == [3, 5]
 
 
+@pytest.mark.parametrize("name", ["utf-16-le", "utf-16-be"])
+def test_utf_16_needs_no_byte_order_mark_before_a_tag(name):
+    contents = "<p>Ж".encode(name)
+    charset = Charset.of(contents)
+    assert charset.decoded(contents) == "<p>Ж"
+    assert charset.edited(contents, "<p>Ж", [(3, 4, "ä")]) == "<p>ä".encode(name)
+
+
 def test_shifts_are_refused():
     contents = "\u8868\u8868".encode("iso2022_jp")
     charset = Charset.of(contents, "iso2022_jp")

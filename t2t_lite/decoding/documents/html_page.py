@@ -13,7 +13,6 @@ from t2t_lite.text.tags.tokens import FROM_LINE, Token, TokenKind, has_icu_messa
 
 _XML_DECLARATION = re.compile(rb"<\?xml(?=\s)[^>]*?(?:\sencoding\s*=\s*[\"']([\w:.-]+)[^>]*)?\?>")
 _META_CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([^\s\"';>]+)", re.IGNORECASE)
-_SEARCHED = 1024  # bytes of a page in which browsers look for its charset
 
 
 class HtmlPage:
@@ -71,8 +70,7 @@ def _declared(contents: bytes, declaration: re.Match[bytes] | None) -> str:
     """Returns the charset in which a page is, by what it declares."""
     label = declaration[1].decode() if declaration and declaration[1] else ""
     if not declaration:
-        head = contents[:_SEARCHED].decode("latin-1")
-        metas = [t for t in tokens_of(head, HTML) if t.kind is TokenKind.VOID and t.name == "meta"]
-        found = [match for meta in metas if (match := _META_CHARSET.search(meta.raw))]
-        label = found[0][1] if found else ""
+        tokens = tokens_of(contents.decode("latin-1"), HTML)
+        metas = (token.raw for token in tokens if token.name == "meta")
+        label = next((match[1] for meta in metas if (match := _META_CHARSET.search(meta))), "")
     return label or "utf-8" if declaration else read_by_browsers(label or "utf-8")

@@ -16,6 +16,13 @@ _TAGS = (TokenKind.OPEN, TokenKind.CLOSE, TokenKind.VOID)
 _TEXTS = (TokenKind.TEXT, TokenKind.ENTITY)
 _SPACE = re.compile(r"[ \t\n\r\f]+")  # what browsers show as one space; not U+00A0
 _PREFORMATTED = frozenset(["listing", "plaintext", "pre", "xmp"])
+_CONTROLS = frozenset(["a", "button"])  # two side by side are no sentence
+# What begins, divides and ends parts of a template: if, else, end and the like.
+_STATEMENT = re.compile(
+    r"\{%|<%(?![-=#])|\{\{[-~]?\s*(?:[#/^]|(?:if|else|range|with|end)(?![\w.]))"
+    r"|<\?(?:php)?\s*(?:\}|else|end)|<\?.*[:{]\s*\?>\Z",
+    re.DOTALL,
+)
 
 
 class Piece(NamedTuple):
@@ -135,7 +142,10 @@ class _Cutter:
         ends = before.within and element.within != before.within
         if ends and (token.kind, token.name) != (TokenKind.CLOSE, self._root):
             self._end_run()  # it has no end tag of its own, or what is in it is translated
-        if is_tag and token.name in BLOCKS and not (before.within and element.within):
+        is_within = before.within and element.within
+        if not is_within and _is_beside(token, self._run[-1:]):
+            self._end_run()
+        if not is_within and _divides(token):
             self._end_run()
             self._keep([token])
         elif outer.stays and not self._run:
@@ -201,6 +211,19 @@ class _Cutter:
         if not self._pieces or self._pieces[-1].is_text:
             self._pieces.append(Piece([], is_text=False))
         self._pieces[-1].tokens.extend(tokens)
+
+
+def _divides(token: Token) -> bool:
+    """Whether a token is a border of a sentence."""
+    if token.kind in _TAGS:
+        return token.name in BLOCKS
+    return token.kind not in _TEXTS and bool(_STATEMENT.match(token.raw))
+
+
+def _is_beside(token: Token, last: Sequence[Token]) -> bool:
+    """Whether a token begins a link that directly follows another, as in menus."""
+    is_control = token.kind is TokenKind.OPEN and token.name in _CONTROLS
+    return is_control and [one[::2] for one in last] == [(TokenKind.CLOSE, token.name)]
 
 
 def _is_text(token: Token) -> bool:

@@ -23,7 +23,7 @@ BLOCKS = (
     _END_P
     | _TABLE_PARTS
     | frozenset(["base", "body", "frame", "frameset", "head", "html", "legend", "link", "meta"])
-    | frozenset(["optgroup", "option", "title"])
+    | frozenset(["optgroup", "option", "select", "title"])
 )
 _SCOPE = frozenset(["applet", "caption", "html", "marquee", "object", "table", "td", "template"])
 _SCOPE |= frozenset(["th", "foreignobject", "desc", "math", "svg"])

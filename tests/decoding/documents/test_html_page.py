@@ -106,6 +106,7 @@ def test_what_is_translated(page):
         ("<details><summary>One</summary>Two</details>", ["One", "Two"]),
         ("<p>a &lt;b&gt; &copy; b", ["a &lt;b&gt; &copy; b"]),
         ("<p>\u200b<p>{name}<p>https://example.org/", []),
+        ("<title><?= $a ?> - Shop</title>", ["<?= $a ?> - Shop"]),
     ],
 )
 def test_segments(page, segments):
@@ -152,6 +153,10 @@ def test_entities_of_xhtml_are_read():
         ("<script>'<meta charset=koi8-r>'</script>", "utf-8", "Ж ß €"),
         ("<meta charset=koi8-r>", "utf-8-sig", "Ж ß €"),
         ("<meta charset=koi8-r>", "utf-16", "Ж ß €"),
+        ("<meta charset=utf-16>", "utf-16-le", "Ж ß €"),
+        (f"<!-- {'x' * 2000} --><meta charset=koi8-r>", "koi8-r", None),
+        ("<meta charset=utf-16>", "utf-16-le", "Ж ß €"),
+        (f"<!-- {'x' * 2000} --><meta charset=koi8-r>", "koi8-r", None),
         ('<?xml version="1.0" encoding="iso-8859-1"?>', "iso-8859-1", "&#1046; ß &#8364;"),
     ],
 )

@@ -22,6 +22,10 @@ from t2t_lite.text.tags.blocks import Blocks
         ("a <b>b</b> c", ["a <b>b</b> c"]),
         ("<img> a<br>b\nc <br> ", ["<img> a<br>b c <br> "]),
         ("<p></p><hr>", []),
+        ("<a>One</a><a>Two</a> <a>three</a>", ["<a>One</a>", "<a>Two</a> <a>three</a>"]),
+        ("<button>a</button><button>b</button>", ["<button>a</button>", "<button>b</button>"]),
+        ("<b>a</b><a>b</a><b>c</b>", ["<b>a</b><a>b</a><b>c</b>"]),
+        ("<select><option>a<option>b</select> c", ["a", "b", "c"]),
         ("", []),
     ],
 )
@@ -29,6 +33,43 @@ def test_segments(text, segments):
     blocks = Blocks(text)
     assert blocks.segments == segments
     assert blocks.joined(segments).split() == text.split()
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{% if a > b %}ONE{% elif c %}TWO{% else %}THREE{% endif %}",
+        "{%- for a in b -%}ONE{%- endfor -%}TWO",
+        "<% if a %>ONE<% else %>TWO<% end %>",
+        "<?php if ($a): ?>ONE<?php elseif ($b) : ?>TWO<?php else: ?>THREE<?php endif; ?>",
+        "<?php foreach ($a as $b) { ?>ONE<?php } ?>TWO",
+        "{{#if a}}ONE{{else}}TWO{{/if}}THREE",
+        "{{^a}}ONE{{/a}}TWO{{~#each b~}}THREE{{~/each~}}",
+        "{{ if .A }}ONE{{- else -}}TWO{{ end }}",
+        "<b>ONE{% if a %}TWO</b>{% endif %}",
+    ],
+)
+def test_statements_of_templates_keep_their_parts(template):
+    words = [word for word in ("ONE", "TWO", "THREE") if word in template]
+    blocks = Blocks(f"<p>{template}</p>")
+    assert blocks.segments == words
+    assert blocks.joined(words) == f"<p>{template}</p>"
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "{{ a }}",
+        "<%= a %>",
+        "<%# a %>",
+        "<?= $a ?>",
+        "<?php echo $a; ?>",
+        "{# a #}",
+        "{{ with_a }}",
+    ],
+)
+def test_outputs_of_templates_are_within_sentences(output):
+    assert Blocks(f"<p>a {output} b</p>").segments == [f"a {output} b"]
 
 
 @given(st.lists(st.sampled_from(["<p>", "</p>", "<b>", "</b>", "a", " ", "<br>", "<li\nid='1'>"])))
@@ -41,6 +82,7 @@ def test_nothing_is_lost(pieces):
 
 _INLINE = ["<b>", "</b>", "<code>", "</code>", "<svg>", "</svg>", "<br>", "a", "{x}", "&amp;"]
 _BLOCKS = ["<p>", "</p>", "<title>", "</title>", "<li>", "<pre>", "</pre>", "<td>"]
+_INLINE += ["<a>", "</a>", "{% if %}", "{{#if}}", "<% a %>"]
 _TOLD = ["<i translate=no>", "<i translate=yes>", "</i>", " ", "\n"]
 
 
