@@ -1,6 +1,7 @@
 """Codes of XLIFF and TMX that open and close by their ids, as the tags of an element do."""
 
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ _POSITIONS = {
     "end": TokenKind.CLOSE,
 }
 _ANGULAR = {"START_": TokenKind.OPEN, "CLOSE_": TokenKind.CLOSE}
+_NUMBER = re.compile(r"_\d+\Z")  # START_LINK and START_LINK_1 both end at CLOSE_LINK
 _NAMES = frozenset([*_PAIRS, *_CLOSING, "it", "x"])
 
 
@@ -70,15 +72,20 @@ def in_order(text: str, source: str) -> str:
         return text
     codes = [*_codes([*tokens_of(text, XML)])]
     raws = ["".join(token.raw for token in code.tokens) for code in codes]
-    closed: dict[str, int] = {}
+    opened = Counter[str]()
+    closed: dict[str, list[int]] = defaultdict(list)  # where one closes that is not open
     for i, code in enumerate(codes):
-        if code.pair not in names:
+        if code.pair not in names or not code.side:
             continue
-        if code.side is TokenKind.CLOSE:
-            closed[code.pair] = i
-        elif code.pair in closed:
-            other = closed.pop(code.pair)
+        if code.side is TokenKind.OPEN and closed[code.pair]:
+            other = closed[code.pair].pop()
             raws[i], raws[other] = raws[other], raws[i]
+        elif code.side is TokenKind.OPEN:
+            opened[code.pair] += 1
+        elif opened[code.pair]:
+            opened[code.pair] -= 1
+        else:
+            closed[code.pair].append(i)
     return "".join(raws)
 
 
@@ -101,7 +108,7 @@ def _side(token: Token) -> tuple[TokenKind | None, str]:
     given, name = token.attributes(), token.name
     if name == "x":
         number = given.get("id", "")
-        return _ANGULAR.get(number[:6]), f"x {number[6:]}"
+        return _ANGULAR.get(number[:6]), f"x {_NUMBER.sub('', number[6:])}"
     if name == "it":
         number = given.get("rid") or given.get("id", "")
         return _POSITIONS.get(given.get("pos", "")), f"it {number}"

@@ -153,6 +153,7 @@ _OPENINGS = {
         _Opening(r"<(?:[!?]|/(?![A-Za-z]|\d++>))", ">", True),
         _Opening("<%", "%>"),
         _Opening(rf"<\#[{_S}=@+-]", r"\#>"),
+        _Opening(r"<[\#@][A-Za-z]", ">"),
         _Opening(r"\{%(?!\w+\})", r"%\}"),
         _Opening(rf"\{{\#[{_S}-]", r"\#\}"),
     ),

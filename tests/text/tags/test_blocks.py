@@ -24,6 +24,7 @@ from t2t_lite.text.tags.blocks import Blocks
         ("<p></p><hr>", []),
         ("<a>One</a><a>Two</a> <a>three</a>", ["<a>One</a>", "<a>Two</a> <a>three</a>"]),
         ("<button>a</button><button>b</button>", ["<button>a</button>", "<button>b</button>"]),
+        ("<label>a</label><label>b</label>", ["<label>a</label>", "<label>b</label>"]),
         ("<b>a</b><a>b</a><b>c</b>", ["<b>a</b><a>b</a><b>c</b>"]),
         ("<select><option>a<option>b</select> c", ["a", "b", "c"]),
         ("", []),
@@ -46,6 +47,7 @@ def test_segments(text, segments):
         "{{#if a}}ONE{{else}}TWO{{/if}}THREE",
         "{{^a}}ONE{{/a}}TWO{{~#each b~}}THREE{{~/each~}}",
         "{{ if .A }}ONE{{- else -}}TWO{{ end }}",
+        "<#if a?? && b>ONE<#else>TWO</#if><#list a as b>THREE</#list>",
         "<b>ONE{% if a %}TWO</b>{% endif %}",
     ],
 )
@@ -66,6 +68,7 @@ def test_statements_of_templates_keep_their_parts(template):
         "<?php echo $a; ?>",
         "{# a #}",
         "{{ with_a }}",
+        "<@a/>",
     ],
 )
 def test_outputs_of_templates_are_within_sentences(output):

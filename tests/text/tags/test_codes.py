@@ -19,6 +19,8 @@ PAIRS = [
     ('<sm id="{0}" type="comment"/>', '<em startRef="{0}"/>'),
     ('<it id="1{0}" rid="{0}" pos="open">[</it>', '<it id="2{0}" rid="{0}" pos="close">]</it>'),
     ('<x id="START_LINK_{0}"/>', '<x id="CLOSE_LINK_{0}"/>'),
+    ('<x id="START_LINK_{0}"/>', '<x id="CLOSE_LINK"/>'),
+    ('<x id="START_BOLD_TEXT"/>', '<x id="CLOSE_BOLD_TEXT"/>'),
 ]
 
 
