@@ -32,11 +32,13 @@ _DEPTHS = {
 # Characters for private use, which stand for those in tags of HTML, and for "&" in tags of XLIFF.
 _IN_TAG = {"<": "\U0010ff3c", ">": "\U0010ff3e", '"': "\U0010ff22", "'": "\U0010ff27"}
 _AND, _END = "\U0010ff26", "\U0010ff2f"
+_OWN_SECTION = "\U0010ff5b"  # follows the ending of a tag that is alone in a CDATA section
 _HIDE = str.maketrans(_IN_TAG)
 _HIDE_BRACKETS = str.maketrans({shown: _IN_TAG[shown] for shown in "<>"})
 _SHOW = str.maketrans({hidden: html.escape(shown, False) for shown, hidden in _IN_TAG.items()})
 _HIDDEN_PIECE = re.compile(rf"<t {_END}([^<>]*) {_END}/>")
-_HTML_TAG = re.compile(rf"<([^<>]*) {_END}/?>")
+_HTML_TAG = re.compile(rf"<([^<>]*) {_END}({_OWN_SECTION})?/?>")
+_IS_TAGS = re.compile(rf"(?:<[^<>]* {_END}/?>)+")
 _SECTION, _SECTION_END = f"<t {_AND}>", f"</t {_AND}>"
 _BARE_AND = re.compile("&(?!#?[A-Za-z0-9]+;)")
 _TAGS = (TokenKind.OPEN, TokenKind.CLOSE, TokenKind.VOID)
@@ -78,7 +80,7 @@ class Sentence:
                 continue
             if self.is_html:
                 part = _HIDDEN_PIECE.sub(r"\1", part.replace("&", "&amp;"))
-                part = _HTML_TAG.sub(r"&lt;\1&gt;", part).translate(_SHOW)
+                part = _with_tags(part, inside, charset)
                 part = part.replace("&amp;amp;", "&amp;") if self.has_bare_and else part
             part = part.replace(_AND, "&")
             written.append(_in_section(html.unescape(part), charset) if inside else part)
@@ -190,6 +192,8 @@ def _lines(
             new = chunk.raw if is_entity else chunk.raw.replace("&", _AND).translate(TO_LINE)
         elif is_html:
             new = "".join(_html_in_line(t, keeps_space) for t in tokens_of(chunk.text, HTML))
+            if is_section and _IS_TAGS.fullmatch(new):
+                new, is_section = new.replace(_END, _END + _OWN_SECTION), False
         else:
             new = html.escape(chunk.text, quote=False) if chunk.in_section else chunk.raw
             if keeps_space and not is_section and not chunk.is_inside:
@@ -229,6 +233,17 @@ def _html_in_line(token: Token, keeps_space: bool) -> str:
     if token.kind is TokenKind.HIDDEN or token.raw.startswith("&"):
         return f"<t {_END}{token.raw.translate(_HIDE).translate(TO_LINE)} {_END}/>"
     return html.escape(token.raw, quote=False).translate(TO_LINE)
+
+
+def _with_tags(text: str, is_section: bool, charset: str) -> str:
+    """Returns text with its tags of HTML as they stand in the file, perhaps in a CDATA section."""
+
+    def shown(match: re.Match[str]) -> str:
+        tag = f"&lt;{match[1]}&gt;".translate(_SHOW)
+        is_own = match[2] and not is_section
+        return f"<![CDATA[{_in_section(html.unescape(tag), charset)}]]>" if is_own else tag
+
+    return _HTML_TAG.sub(shown, text).translate(_SHOW)
 
 
 def _spaced(text: str, keeps_space: bool) -> str:

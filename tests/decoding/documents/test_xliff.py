@@ -79,6 +79,14 @@ def target_of(source: str, attributes: str = "") -> str:
         ),
         ("Hello <![CDATA[<b>big</b>]]> world", "HELLO <![CDATA[<b>BIG</b>]]> WORLD"),
         ("one <![CDATA[& two]]>", "ONE <![CDATA[& TWO]]>"),
+        (
+            'a <![CDATA[<a href="?a=1&amp;b=2">]]>b<![CDATA[</a>]]> <![CDATA[c<br><i>d</i>]]>',
+            'A <![CDATA[<a href="?a=1&amp;b=2">]]>B<![CDATA[</a>]]> <![CDATA[C<br><i>D</i>]]>',
+        ),
+        (
+            "<![CDATA[<b><i>]]>a<![CDATA[</i></b>]]>",
+            "<![CDATA[<b>]]><![CDATA[<i>]]>A<![CDATA[</i>]]><![CDATA[</b>]]>",
+        ),
         ("a &lt;b&gt;c&lt;/b&gt; &amp;amp; d", "A &lt;b&gt;C&lt;/b&gt; &amp;amp; D"),
         ("&lt;b&gt;<x id='1'/> it&lt;/b&gt;", "&lt;b&gt;<x id='1'/> IT&lt;/b&gt;"),
         (
