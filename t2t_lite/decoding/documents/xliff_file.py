@@ -144,8 +144,11 @@ class XliffFile:
             marked = source
         keeps_space = unit.keeps_space or source[0].attributes.get(XML_SPACE) == "preserve"
         is_unfinished = _state(unit, target) in _UNFINISHED
-        if not has_content(marked) or _is_finished(unit, target, marked):
+        if not has_content(marked):
             self.report.kept += bool(target)
+            return
+        if _is_finished(unit, target, marked):
+            self.report.kept += 1
             return
         if has_icu_message("".join(event.text for event in source)):
             self.report.left[ICU_MESSAGES] += 1
@@ -186,9 +189,7 @@ def _state(unit: _Element, target: Sequence[Event]) -> str:
 
 
 def _is_finished(unit: _Element, target: Sequence[Event], source: Sequence[Event]) -> bool:
-    """Whether a target stays: a person has finished it, or has at least begun it."""
-    if not target:
-        return False
+    """Whether a target stays, or its lack: a person has finished it, or has at least begun it."""
     state = _state(unit, target)
     if unit.start.attributes.get("approved") == "yes" or state in _FINISHED:
         return True

@@ -24,7 +24,10 @@ _POSITIONS = {
 }
 _ANGULAR = {"START_": TokenKind.OPEN, "CLOSE_": TokenKind.CLOSE}
 _NUMBER = re.compile(r"_\d+\Z")  # START_LINK and START_LINK_1 both end at CLOSE_LINK
-_NAMES = frozenset([*_PAIRS, *_CLOSING, "it", "x"])
+# What a `ph` says of itself: <ph id="1">&lt;b class="x"&gt;</ph>; for "&", another character may
+# stand there.
+_TAG = re.compile(r"<[^<>]*>\s*(?:<!\[CDATA\[<|.lt;)(/?)([A-Za-z][\w:.-]*)(?:[^/]|/(?!>|.gt;))*")
+_NAMES = frozenset([*_PAIRS, *_CLOSING, "it", "ph", "x"])
 
 
 class _Code(NamedTuple):
@@ -97,15 +100,24 @@ def _codes(tokens: Sequence[Token]) -> Iterator[_Code]:
             while end < len(tokens) and tokens[end - 1][::2] != (TokenKind.CLOSE, token.name):
                 end += 1
         if token.name in _NAMES and token.kind in (TokenKind.OPEN, TokenKind.VOID):
-            yield _Code(tokens[place:end], *_side(token))
+            yield _Code(tokens[place:end], *_side(token, tokens[place + 1 : end]))
         else:
             yield _Code([token])
         place = end
 
 
-def _side(token: Token) -> tuple[TokenKind | None, str]:
-    """Returns whether a code opens or closes, and the name of its pair; it has no space in tags."""
+def _side(token: Token, rest: Sequence[Token]) -> tuple[TokenKind | None, str]:
+    """Returns whether a code opens or closes, and the name of its pair; it has no space in tags.
+
+    Args:
+        token: its tag.
+        rest: what follows in it.
+    """
     given, name = token.attributes(), token.name
+    if name == "ph":
+        tag = _TAG.fullmatch(token.raw + "".join(one.raw for one in rest))
+        side = (TokenKind.CLOSE if tag[1] else TokenKind.OPEN) if tag else None
+        return side, f"ph {tag[2] if tag else ''}"
     if name == "x":
         number = given.get("id", "")
         return _ANGULAR.get(number[:6]), f"x {_NUMBER.sub('', number[6:])}"

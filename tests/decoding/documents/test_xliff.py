@@ -171,8 +171,9 @@ def test_targets_that_are_made(rest, expected):
 
 
 @pytest.mark.parametrize("attributes", [' translate="no"', ' approved="yes"'])
-def test_units_that_stay(attributes):
-    text = unit("Open", '<target state="new">x</target>', attributes)
+@pytest.mark.parametrize("target", ['<target state="new">x</target>', "<target/>", ""])
+def test_units_that_stay(attributes, target):
+    text = unit("Open", target, attributes)
     assert upper(text) == text
 
 
@@ -275,6 +276,8 @@ def test_files_of_version_2():
     bare = "<segment><source>Open</source></segment>"
     made = '<segment state="translated"><source>Open</source><target>OPEN</target></segment>'
     assert upper(V2.format(bare)) == V2.format(made)
+    finished = '<segment state="reviewed"><source>A</source></segment>'
+    assert upper(V2.format(finished)) == V2.format(finished)
     match = (
         '<m:matches xmlns:m="urn:m"><m:match><source>Opens</source><target/></m:match></m:matches>'
         '<segment state="reviewed"><source>A</source><target>B</target></segment>'

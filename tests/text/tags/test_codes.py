@@ -18,6 +18,8 @@ PAIRS = [
     ('<sc id="{0}"/>', '<ec startRef="{0}"/>'),
     ('<sm id="{0}" type="comment"/>', '<em startRef="{0}"/>'),
     ('<it id="1{0}" rid="{0}" pos="open">[</it>', '<it id="2{0}" rid="{0}" pos="close">]</it>'),
+    ('<ph id="1{0}">&lt;a href="/x/{0}"&gt;</ph>', '<ph id="2{0}">&lt;/a&gt;</ph>'),
+    ('<ph id="1{0}"><![CDATA[<b>]]></ph>', '<ph id="2{0}"><![CDATA[</b>]]></ph>'),
     ('<x id="START_LINK_{0}"/>', '<x id="CLOSE_LINK_{0}"/>'),
     ('<x id="START_LINK_{0}"/>', '<x id="CLOSE_LINK"/>'),
     ('<x id="START_BOLD_TEXT"/>', '<x id="CLOSE_BOLD_TEXT"/>'),
@@ -68,6 +70,8 @@ def test_pairs_that_overlap_open_before_they_close():
         ('a <x id="1"/> b <x id="START"/>', "a b ", None),
         ('<sm id="1" translate="no"/>Acme<em startRef="1"/> is', " is", None),
         ('<mrk mtype="protected">Acme</mrk> is', " is", None),
+        ('<ph id="1">&lt;b/&gt;</ph>a<ph id="2">&lt;/b&gt;</ph>', "a", None),
+        ('<ph id="1">&lt;br&gt;</ph>a <ph id="2">%s</ph>b', "a b", None),
         ('the <it id="1" pos="open">[</it>key', "the key", None),
     ],
 )
