@@ -27,6 +27,19 @@ _READ_AS = {
 }
 
 
+# Names that browsers know, and Python does not.
+_BROWSERS_NAMES = {
+    "gb_2312-80": "gb18030",
+    "iso-8859-8-i": "iso8859-8",
+    "windows-31j": "cp932",
+    "windows-874": "cp874",
+    "windows-949": "cp949",
+    "x-euc-jp": "euc_jp",
+    "x-gbk": "gb18030",
+    "x-sjis": "cp932",
+}
+
+
 class Charset(NamedTuple):
     """How a file's text is written in bytes.
 
@@ -157,7 +170,7 @@ def spliced(contents: bytes, edits: Iterable[tuple[int, int, bytes]]) -> bytes:
 def read_by_browsers(label: str) -> str:
     """Returns the charset in which browsers read what a page declares; the label, if unknown."""
     try:
-        name = codecs.lookup(label).name
+        name = codecs.lookup(_BROWSERS_NAMES.get(label.lower(), label)).name
     except (LookupError, ValueError):  # a NUL in it, say
         return label
     return _READ_AS.get(name, name)

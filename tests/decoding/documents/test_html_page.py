@@ -149,6 +149,8 @@ def test_entities_of_xhtml_are_read():
         ('<META http-equiv="Content-Type" content="text/html; charset=koi8-r">', "koi8-r", None),
         ("<!-- <meta charset=koi8-r> --><meta charset='Shift_JIS'>", "cp932", "Ж &#223; &#8364;"),
         ("<meta charset=us-ascii>", "cp1252", "&#1046; ß €"),
+        ("<meta charset=X-SJIS>", "cp932", "Ж &#223; &#8364;"),
+        ("<meta charset=iso-8859-8-i>", "iso8859-8", "&#1046; &#223; &#8364;"),
         ("<meta charset=utf-16>", "utf-8", "Ж ß €"),
         ("<script>'<meta charset=koi8-r>'</script>", "utf-8", "Ж ß €"),
         ("<meta charset=koi8-r>", "utf-8-sig", "Ж ß €"),
