@@ -46,8 +46,10 @@ _OTHERS = frozenset(
     | {".rst", ".adoc", ".asciidoc", ".textile", ".tex", ".dita", ".xhp"}
     | {".srt", ".vtt", ".sbv", ".ssa", ".ass", ".ttml"}
 )
-# Of XML (Qt's .ts has the ending of Tsonga's text), and of archives, which office programs write.
-_BEGINNINGS = (b"<?xml", codecs.BOM_UTF8 + b"<?xml", b"PK\x03\x04")
+# Of XML and pages (Qt's .ts has the ending of Tsonga's text, and index.html.en of English), and of
+# archives, which office programs write; in small letters.
+_BEGINNINGS = (b"<?xml", b"<!doctype", b"<html", b"pk\x03\x04")
+_MOST_READ = len(codecs.BOM_UTF8) + max(map(len, _BEGINNINGS))
 
 
 def is_document(path: str) -> bool:
@@ -72,11 +74,11 @@ def is_document(path: str) -> bool:
 
 
 def _begins(path: str) -> bytes:
-    """Returns the first bytes of a regular file; b"": there is none."""
+    """Returns the first bytes of a regular file, in small letters; b"": there is none."""
     if not os.path.isfile(path) or not os.access(path, os.R_OK):
         return b""
     with open(path, "rb") as file:
-        return file.read(max(map(len, _BEGINNINGS)))
+        return file.read(_MOST_READ).removeprefix(codecs.BOM_UTF8).lower()
 
 
 def ending(path: str) -> str:

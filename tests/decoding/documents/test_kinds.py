@@ -32,7 +32,15 @@ def test_other_documents_are_refused(name):
 
 
 @pytest.mark.parametrize(
-    "begins", [b'<?xml version="1.0"?><TS>', b"\xef\xbb\xbf<?xml", b"PK\x03\x04"]
+    "begins",
+    [
+        b'<?xml version="1.0"?><TS>',
+        b"\xef\xbb\xbf<?xml",
+        b"PK\x03\x04",
+        b"<!DOCTYPE html>",
+        b"\xef\xbb\xbf<!doctype html>",
+        b"<HTML lang=en>",
+    ],
 )
 def test_other_documents_are_known_by_their_contents(tmp_path, begins):
     file = tmp_path / "a.ts"

@@ -319,7 +319,7 @@ FORMATS = [  # flags, source, and what the model's output becomes; None: the mes
     ("c-format", "100% of %s", None),  # which C reads as a directive
     ("c-format", "%<PRIuMAX> blocks", "%<PRIuMAX> BLOCKS"),
     ("possible-c-format", "50% off", None),
-    ("java-printf-format", "on %1$te %1$tb %1$tY", "ON %1$te %1$tb %1$tY"),
+    ("java-printf-format", "on %1$ty %1$tk", "ON %1$ty %1$tk"),
     ("go-format", "%v of %+v, %[1]q", "%v OF %+v, %[1]q"),
     ("c++-format", "{:d} of {}", "{:d} OF {}"),
     ("no-c++-format", "{:d} {a b} of", "{:d} {A B} OF"),
