@@ -224,6 +224,7 @@ def test_all_but_white_space_stays(pieces, is_xml):
 
 GROWING = ["<!--", "<?", "<?php ", "<script>", "<script><!-- <script>", "<%", "{%", "{{", "<a b='"]
 GROWING += ["<div>", "<p translate=no>", "<b>", "</b>", "<li>", "<td>", "<br>", "a<br><br>", "<a "]
+GROWING += ["{{ {a} ", "%a%", "<#a ", "{% a %}a", "<a>a</a>"]
 GROWING += ["<span class=notranslate>", "</", "<a {%", '<a b="{%', "<textarea>", "<a =", "<p><svg>"]
 
 
