@@ -1,7 +1,7 @@
 r"""Which wrong pairs the two directions' cross-entropy finds, and what right pairs it costs.
 
     python benchmarks/pair_filter.py --manythings=deu.txt.gz --other=fra.txt.gz \
-        --output_dir=plain_text --updates=1500
+        --output_dir=plain_text
 
 trains a model from English to German and one from German to English on 10,000 pairs of
 manythings.org (Tatoeba), the models of plain_text.py. They score 10,000 further pairs by
@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from adaptation import SEED, Pair, command, manythings, write_pairs
 from pairs_and_text import PAIRS
-from plain_text import USR_DIR, PlainText, add_flags
+from plain_text import PAIRS_OF_TEXT, SENTENCES, UPDATES, PlainText
 
 from t2t_lite.decoding.config import CTRANSLATE2
 from t2t_lite.text.text_files import read_lines
@@ -85,7 +85,6 @@ class PairFilter(PlainText):
         if not output.exists():
             command(
                 "t2t_score_pairs",
-                t2t_usr_dir=USR_DIR,
                 problem=PAIRS,
                 tmp_dir=self.noisy(kind, name),
                 pair_scores=output,
@@ -121,8 +120,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    add_flags(parser)
-    parser.add_argument("--other", type=pathlib.Path, required=True, help="fra.txt, as .gz")
+    path = pathlib.Path
+    parser.add_argument("--manythings", type=path, required=True, help="deu.txt, as .gz")
+    parser.add_argument("--other", type=path, required=True, help="fra.txt, as .gz")
+    parser.add_argument("--output_dir", type=path, required=True, help="folder for everything")
+    # As plain_text.py has them, whose models these are.
+    parser.set_defaults(pairs=PAIRS_OF_TEXT, sentences=SENTENCES, updates=UPDATES)
     for line in PairFilter(parser.parse_args()).run():
         print(line, flush=True)
 

@@ -28,6 +28,7 @@ from t2t_lite.decoding.config import CTRANSLATE2
 _FILE = "text.train.txt"  # what `plain_text_tmpdir` reads
 USR_DIR = pathlib.Path(pairs_and_text.__file__).parent
 DEV, TEST = 500, 2000  # pairs
+PAIRS_OF_TEXT, SENTENCES, UPDATES = 10_000, 100_000, 1_500
 WARMUP_STEPS = 200
 HPARAMS = (  # of a model that two cores train in minutes
     "num_hidden_layers=2,hidden_size=128,filter_size=512,num_heads=4,batch_size=2048,max_length=40,"
@@ -107,7 +108,6 @@ class PlainText:
             translated = folder.with_name("translated")
             command(
                 "t2t_distill",
-                t2t_usr_dir=USR_DIR,
                 problem=PAIRS,
                 tmp_dir=human,
                 back="true",
@@ -183,22 +183,19 @@ class PlainText:
         return bleu(output, self.folder / "test" / "test.de")
 
 
-def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Adds the flags that say what is trained, how long, and where."""
-    path = pathlib.Path
-    parser.add_argument("--manythings", type=path, required=True, help="deu.txt, as .gz")
-    parser.add_argument("--output_dir", type=path, required=True, help="folder for everything")
-    parser.add_argument("--pairs", type=int, default=10_000, help="of training")
-    parser.add_argument("--sentences", type=int, default=100_000, help="of plain text")
-    parser.add_argument("--updates", type=int, default=1_500, help="of a model of the pairs alone")
-
-
 def main() -> None:
     """Runs the command."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    add_flags(parser)
+    path = pathlib.Path
+    parser.add_argument("--manythings", type=path, required=True, help="deu.txt, as .gz")
+    parser.add_argument("--output_dir", type=path, required=True, help="folder for everything")
+    parser.add_argument("--pairs", type=int, default=PAIRS_OF_TEXT, help="of training")
+    parser.add_argument("--sentences", type=int, default=SENTENCES, help="of plain text")
+    parser.add_argument(
+        "--updates", type=int, default=UPDATES, help="of a model of the pairs alone"
+    )
     parser.add_argument("--further", type=int, default=1_000, help="updates of each row")
     parser.add_argument(
         "--rows",

@@ -1,25 +1,16 @@
-"""A user's folder (`--t2t_usr_dir`): few pairs, alone and with plain text, in 2,000 pieces.
+"""A user's folder (`--t2t_usr_dir`): few pairs with plain text, in 2,000 pieces.
 
 The share of plain text falls from a half to a tenth in `mixture_annealing_steps` updates.
 """
 
 from t2t_lite import registry
 from t2t_lite.data.mixture import Direction, MultilingualProblem
-from t2t_lite.problems.text2text_tmpdir import Text2textTmpdirBpe
 
-PAIRS, TEXT = "few_pairs", "plain_text_tmpdir"
-_VOCABULARY = 2_000  # of 8,000 pieces, ten thousand pairs have most too rarely
-
-
-@registry.register_problem
-class FewPairs(Text2textTmpdirBpe):
-    """Pairs alone."""
-
-    approx_vocab_size = _VOCABULARY
+PAIRS, TEXT = "text2text_tmpdir_bpe2k", "plain_text_tmpdir"
 
 
 class _PairsAndText(MultilingualProblem):
-    approx_vocab_size = _VOCABULARY
+    approx_vocab_size = 2_000
 
 
 def _with(text: str) -> tuple[Direction, Direction]:
