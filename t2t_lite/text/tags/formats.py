@@ -29,7 +29,8 @@ class Format(NamedTuple):
 _WIDTH = r"(?:\d++|\*(?:\d+\$)?)?"
 _PRINTF = (
     rf"%(?:\d+\$|\d+:|\([^()\n]+\)|<(?!PRI)\w+>)?[-+ #0'I]*+{_WIDTH}(?:\.{_WIDTH})?"
-    r"(?:<PRI\w+>|(?:hh|ll|[hlLqjztZ])?[diouxXeEfFgGaAcCsSpnmbBr@%]|[tT][A-Za-z]?|\{\w+\})"
+    r"(?:<PRI\w+>|(?:hh|ll|[hlLqjztZ])?[diouxXeEfFgGaAcCsSpnmbBr@%]|[tT][A-Za-z]?|vd|[jqO]"
+    r"|\{\w+\})"
 )
 _printf = Format(re.compile(_PRINTF), "%")
 _numbered = Format(re.compile(_PRINTF), "%", has_numbers=True)
