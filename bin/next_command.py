@@ -29,8 +29,10 @@ def lines(name: str, args: types.SimpleNamespace, options: DatagenOptions) -> It
         args: the flags of t2t-datagen.
         options: how the data was generated.
     """
+    if options.extend_vocab:
+        return
     advice = choosing.advise(registry.problem(name), args.data_dir)
-    if advice is None or options.extend_vocab:
+    if advice is None:
         return
     own = {"t2t_usr_dir": args.t2t_usr_dir} if args.t2t_usr_dir else {}
     problem = advice.better or name
@@ -56,8 +58,9 @@ def lines(name: str, args: types.SimpleNamespace, options: DatagenOptions) -> It
 
 
 def _remark(advice: Advice) -> str:
-    data = f"{advice.examples:,} training examples and {advice.subwords:,} subwords"
-    wanted = f"{advice.choice.subwords:,}"
+    data, wanted = f"{advice.examples:,} training examples", f"{advice.choice.subwords:,}"
+    if advice.choice.subwords:  # other targets may be labels, or symbols of trees
+        data += f" and {advice.subwords:,} subwords"
     if advice.better:
         return f"{data}: {wanted} subwords are better. To make them, and train ({_PAGE}):"
     if advice.is_other_size:

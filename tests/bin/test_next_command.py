@@ -97,6 +97,11 @@ def test_one_command_for_each_problem(text):
     assert problems == ["text2text_tmpdir_bpe", "text2text_tmpdir"]
 
 
+def test_labels_are_not_counted_as_subwords():
+    remark = next_command._remark(choosing.Advice(1200, 4, choosing.LABELS))
+    assert remark == "1,200 training examples. To train (docs/choosing.md):"
+
+
 @pytest.mark.parametrize("problem", ["text2self_tmpdir_bpe", "text2text_tmpdir_bpe_copy"])
 def test_nothing_is_printed_where_the_rule_is_silent(text, problem):
     assert last_lines(text, f"--problem={problem}") == []

@@ -108,9 +108,10 @@ def advise(problem: Problem, data_dir: str) -> Advice | None:
     subwords = encoders["targets"].vocab_size
     if not choice.subwords:
         return Advice(examples, subwords, choice)
-    # A vocabulary that is small because the text is small cannot be larger.
+    # A vocabulary may be smaller than its problem says: a small text has no more subwords.
     is_small = problem.approx_vocab_size * _SAME < choice.subwords
-    is_other_size = is_small or subwords > choice.subwords * _SAME
+    is_large = min(problem.approx_vocab_size, subwords) > choice.subwords * _SAME
+    is_other_size = is_small or is_large
     better = other_vocabulary(problem, choice.subwords) if is_other_size else ""
     return Advice(examples, subwords, choice, is_other_size, better)
 
@@ -129,8 +130,9 @@ def choose(
         return None
     if problem.base_name in OF_PROBLEM:
         return OF_PROBLEM[problem.base_name]
+    encoders = tuple(encoders)
     if problem.has_labels:
-        return LABELS
+        return LABELS if any(map(_has_subwords, encoders)) else None
     if problem.metrics[0] == "bracketing_f1":
         return TREES.choice if examples <= TREES.most else None
     if problem.metrics[0] in _TRANSLATIONS and all(map(_has_subwords, encoders)):

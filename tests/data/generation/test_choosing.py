@@ -11,7 +11,7 @@ from t2t_lite.data.generation.choosing import OF_PROBLEM, PAIRS, Advice
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.text.subword_text_encoder import SubwordTextEncoder
-from t2t_lite.text.text_encoder import ByteTextEncoder, VocabType
+from t2t_lite.text.text_encoder import ByteTextEncoder, ClassLabelEncoder, VocabType
 
 CHOICES = [*(row.choice for row in PAIRS), choosing.TREES.choice, choosing.LABELS]
 ALL = [*CHOICES, *OF_PROBLEM.values()]
@@ -148,6 +148,8 @@ def test_of_vocabularies_of_its_own_type_the_nearest(name, subwords, found):
         # The text is too small for more.
         ("text2text_tmpdir_bpe", 90, 300, False, ""),
         ("text2text_tmpdir_bpe2k", 5000, 2000, False, ""),
+        # No problem would make a smaller one than this says.
+        ("text2text_tmpdir_bpe2k", 5000, 8000, False, ""),
         ("text2text_tmpdir_bpe", 30_000, 8000, False, ""),
         ("text2text_tmpdir_bpe2k", 30_000, 2000, True, "text2text_tmpdir_bpe"),
         ("translate_ende_multi30k", 29_000, 10_000, False, ""),
@@ -204,6 +206,8 @@ def test_only_subwords_have_a_rule():
     problem = registry.problem("text2text_tmpdir_bpe")
     assert choosing.choose(problem, 5000, [Sized(8000), ByteTextEncoder()]) is None
     assert choosing.choose(problem, 5000, [Sized(8000), Sized(8000)]) == PAIRS[0].choice
+    labels = [ByteTextEncoder(), ClassLabelEncoder(["neg", "pos"])]
+    assert choosing.choose(registry.problem("sentiment_imdb_characters"), 5000, labels) is None
     symbols = registry.problem("algorithmic_reverse_binary40")
     encoders = symbols.get_feature_encoders("").values()
     assert choosing.choose(symbols, 5000, encoders) is None
