@@ -1,10 +1,10 @@
 """Transformers chosen by the number of pairs, where no data set has given its name to a set.
 
-Few pairs need a small vocabulary, small batches and much dropout: Sennrich and Zhang, "Revisiting
-Low-Resource Neural Machine Translation" (ACL 2019), for 5,000 to 160,000 pairs of German and
-English; Araabi and Monz, "Optimizing Transformer for Low-Resource Neural Machine Translation"
-(COLING 2020), for the Transformer. `t2t_lite/data/generation/choosing.py` says which set is for how
-many pairs; docs/choosing.md has what was measured.
+Few pairs need small batches and much dropout: Sennrich and Zhang, "Revisiting Low-Resource Neural
+Machine Translation" (ACL 2019), for 5,000 to 160,000 pairs of German and English; Araabi and Monz,
+"Optimizing Transformer for Low-Resource Neural Machine Translation" (COLING 2020), for the
+Transformer. `t2t_lite/data/generation/choosing.py` says which set is for how many pairs;
+docs/choosing.md has what was measured.
 """
 
 from t2t_lite import registry
@@ -19,8 +19,8 @@ from t2t_lite.hparams.transformer import (
 def transformer_pairs5k() -> TransformerHParams:
     """For some 5,000 pairs: `transformer_multi30k2` with batches of a quarter of the size.
 
-    With 2,000 subwords, 5,000 pairs of short sentences are 60 batches. The learning rate peaks at
-    0.003 after 400 updates and reaches 0 after 4,000, so train with `--train_steps=4000`.
+    5,000 pairs of short sentences are some 60 batches. The learning rate peaks at 0.003 after 400
+    updates and reaches 0 after 4,000, so train with `--train_steps=4000`.
     """
     return transformer_multi30k2().copy(
         batch_size=1024,

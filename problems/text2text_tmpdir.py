@@ -133,7 +133,7 @@ class Text2textTmpdirBpe(Text2textTmpdir):
     """The same with a SentencePiece BPE vocabulary, recommended for new work."""
 
     vocab_type = VocabType.SENTENCEPIECE_BPE
-    approx_vocab_size = 8_000  # for tens to hundreds of thousands of pairs
+    approx_vocab_size = 8_000  # for thousands to hundreds of thousands of pairs
 
 
 @registry.register_problem
@@ -145,7 +145,7 @@ class Text2textTmpdirUnigram(Text2textTmpdirBpe):
 
 @registry.register_problem
 class Text2textTmpdirBpe2k(Text2textTmpdirBpe):
-    """The same with a BPE vocabulary for thousands of pairs."""
+    """The same with a small BPE vocabulary; docs/choosing.md compares it."""
 
     approx_vocab_size = 2_000
 
@@ -155,13 +155,6 @@ class Text2textTmpdirBpe32k(Text2textTmpdirBpe):
     """The same with a BPE vocabulary for millions of pairs."""
 
     approx_vocab_size = 32_000
-
-
-@registry.register_problem
-class Text2textTmpdirUnigram2k(Text2textTmpdirUnigram):
-    """The same with a unigram vocabulary for thousands of pairs."""
-
-    approx_vocab_size = 2_000
 
 
 @registry.register_problem

@@ -53,11 +53,11 @@ def names(calls) -> list[str]:
 
 def test_a_row_is_what_the_rule_names(calls, args):
     row = choosing.Choosing(args).row()
-    assert row.startswith("| 300 pairs, tatoeba | `transformer_pairs5k` | 2,000 | 4,000 | 12.3 |")
+    assert row.startswith("| 300 pairs, tatoeba | `transformer_pairs5k` | 8,000 | 4,000 | 12.3 |")
     assert "| 45.60 |" in row
     assert names(calls) == ["t2t_datagen", "t2t_trainer", "t2t_decoder", "t2t_bleu"]
     training = dict(calls)["t2t_trainer"]
-    assert (training["problem"], training["train_steps"]) == ("text2text_tmpdir_bpe2k", 4000)
+    assert (training["problem"], training["train_steps"]) == ("text2text_tmpdir_bpe", 4000)
 
 
 def test_no_english_sentence_of_the_test_is_in_training(calls, args):

@@ -44,7 +44,7 @@ class Row(NamedTuple):
 # For pairs of texts that translate each other. The limits are near the geometric means of the sizes
 # for which the sets are made: 5,000, 30,000, 150,000 and some 2,000,000 pairs.
 PAIRS = (
-    Row(12_000, Choice("transformer_pairs5k", 4_000, 2_000)),
+    Row(12_000, Choice("transformer_pairs5k", 4_000, 8_000)),
     Row(70_000, Choice("transformer_multi30k_prenorm", 10_000, 8_000)),
     Row(500_000, Choice("transformer_pairs150k", 20_000, 8_000)),
     Row(math.inf, Choice("transformer_base", 100_000, 32_000)),

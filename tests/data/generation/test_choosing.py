@@ -106,7 +106,7 @@ def test_own_text_has_a_problem_with_each_vocabulary(name, form, row):
         ("translate_ende_wmt32k", 8000, "translate_ende_wmt8k"),
         ("translate_enzh_wmt8k_rev", 32_000, "translate_enzh_wmt32k_rev"),
         ("text2text_tmpdir_bpe2k", 8000, "text2text_tmpdir_bpe"),
-        ("text2text_tmpdir_unigram32k", 2000, "text2text_tmpdir_unigram2k"),
+        ("text2text_tmpdir_unigram32k", 8000, "text2text_tmpdir_unigram"),
         ("translate_ende_wmt14_bpe37k", 2000, ""),
         ("translate_ende_multi30k", 2000, ""),
     ],
@@ -141,15 +141,16 @@ def test_of_vocabularies_of_its_own_type_the_nearest(name, subwords, found):
 @pytest.mark.parametrize(
     ("name", "examples", "size", "is_other_size", "better"),
     [
-        ("text2text_tmpdir_bpe", 5000, 8000, True, "text2text_tmpdir_bpe2k"),
-        ("text2text_tmpdir_bpe_rev", 5000, 8000, True, "text2text_tmpdir_bpe2k_rev"),
-        ("text2text_tmpdir_unigram", 5000, 8000, True, "text2text_tmpdir_unigram2k"),
-        ("text2text_tmpdir", 5000, 12_000, True, "text2text_tmpdir_bpe2k"),
+        ("text2text_tmpdir_bpe", 5000, 8000, False, ""),
+        ("text2text_tmpdir_bpe32k_rev", 5000, 17_000, True, "text2text_tmpdir_bpe_rev"),
+        ("text2text_tmpdir_unigram32k", 5000, 17_000, True, "text2text_tmpdir_unigram"),
+        ("text2text_tmpdir", 5000, 17_000, True, "text2text_tmpdir_bpe"),
         # The text is too small for more.
         ("text2text_tmpdir_bpe", 90, 300, False, ""),
-        ("text2text_tmpdir_bpe2k", 5000, 2000, False, ""),
+        ("text2text_tmpdir_bpe32k", 5000, 9000, False, ""),
+        ("text2text_tmpdir_bpe2k", 5000, 2000, True, "text2text_tmpdir_bpe"),
         # No problem would make a smaller one than this says.
-        ("text2text_tmpdir_bpe2k", 5000, 8000, False, ""),
+        ("text2text_tmpdir_bpe", 5000, 17_000, False, ""),
         ("text2text_tmpdir_bpe", 30_000, 8000, False, ""),
         ("text2text_tmpdir_bpe2k", 30_000, 2000, True, "text2text_tmpdir_bpe"),
         ("translate_ende_multi30k", 29_000, 10_000, False, ""),
