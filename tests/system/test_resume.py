@@ -22,7 +22,7 @@ HPARAMS = (
 )
 EVERY_FEATURE = (
     "optimizer_multistep_accumulate_steps=2,ema_decay=0.9,dtype=bfloat16,loss_chunk_tokens=32,"
-    "recompute_activations=true"
+    "recompute_activations=true,decoder_self=ssru"
 )
 AS_IMPORTED = (
     "attention_bias=true,ffn_activation=swish,pos=timing_paper,position_offset=2,start_id=1,"
@@ -30,7 +30,7 @@ AS_IMPORTED = (
 )
 # Segmentations of every epoch; masks and dropped symbols of every pass, of which there are two.
 DRAWN_ANEW = "bpe_dropout=0.2,rdrop_alpha=5,symbol_dropout=0.1"
-CUT = "simcut_alpha=3,symbol_dropout=0.1,optimizer_multistep_accumulate_steps=2"
+CUT = "simcut_alpha=3,symbol_dropout=0.1,optimizer_multistep_accumulate_steps=2,decoder_self=ssru"
 MIXED = "bpe_dropout=0.2,mixture_annealing_steps=200"
 # The pairs' targets are plain text as well.
 MIXTURE = (

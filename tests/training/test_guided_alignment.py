@@ -82,7 +82,7 @@ def test_the_loss_is_the_mean_entropy_of_the_first_head():
 
 @pytest.mark.integration
 @pytest.mark.usefixtures("eagerly")
-@pytest.mark.parametrize("overrides", [DRY, f"{DROPOUT},recompute_activations=1"])
+@pytest.mark.parametrize("overrides", [DRY, f"{DROPOUT},recompute_activations=1,decoder_self=ssru"])
 def test_any_division_of_a_batch_is_the_same(overrides):
     one, two = (train(strategy_over(n), aligned_batch(), overrides) for n in (1, 2))
     assert_same(two, one)

@@ -285,7 +285,7 @@ def test_any_division_of_a_batch_is_the_whole_batch(divided, eagerly):
 @pytest.mark.integration
 @pytest.mark.usefixtures("eagerly")
 # What parts of equal weight multiply is the whole loss, the penalty included: the scale above.
-@pytest.mark.parametrize("more", ["", *by_name(f",{EQUAL_PARTS}")])
+@pytest.mark.parametrize("more", ["", *by_name(f",{EQUAL_PARTS}", ",decoder_self=ssru")])
 def test_masks_follow_the_part_not_the_device(more):
     """With dropout of everything; recomputed activations and chunks change nothing."""
     spared = f"{EVERYTHING}{more},loss_chunk_tokens=4,recompute_activations=true"

@@ -229,6 +229,7 @@ def test_float16_overflow_skips_the_step_and_halves_the_scale(eagerly):
     ("settings", "terms", "kind"),
     [
         (f"{DRY},loss_chunk_tokens=8", forward_terms, {}),
+        (f"{DRY},decoder_self=ssru", forward_terms, {}),
         (f"{FAST},dropout=0", lstm_terms, {"model": "lstm_seq2seq", "hparams_set": "lstm_seq2seq"}),
     ],
 )
