@@ -229,7 +229,12 @@ def _config(h: TransformerHParams, kind: str, sides: Sequence[HuggingFaceSide]) 
             "share_encoder_decoder_embeddings": is_one,
             "decoder_vocab_size": len(target.pieces),
         }
-    elif len(sides[0].pieces) != len(target.pieces):
+    if family.has_table and h.hidden_size % 2:
+        raise UserError(
+            f"hparam hidden_size={h.hidden_size}: t2t-import reads a {_CLASSES[kind]} only with an "
+            "even number; export a SavedModel (--format=savedmodel)"
+        )
+    if not family.can_split and len(sides[0].pieces) != len(target.pieces):
         raise UserError(
             f"source and target have vocabularies of {len(sides[0].ids)} and {len(target.ids)} "
             f"ids: a {_CLASSES[kind]} has only one; export for CTranslate2 (--format=ctranslate2)"

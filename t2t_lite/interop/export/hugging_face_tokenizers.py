@@ -223,7 +223,7 @@ def fast_tokenizer(side: HuggingFaceSide) -> dict[str, Any]:
         "padding": None,
         "added_tokens": added,
         "normalizer": {"type": "Sequence", "normalizers": _normalizers(side.spm, rules)},
-        "pre_tokenizer": None,
+        "pre_tokenizer": _pre_tokenizer(side.spm),
         "post_processor": {
             "type": "TemplateProcessing",
             "single": [sequence, stop],
@@ -260,6 +260,17 @@ def _normalizers(spm: bytes, rules: Normalization) -> list[dict[str, Any]]:
     if rules.adds_prefix:
         steps.append({"type": "Prepend", "prepend": " "})
     return [*steps, _replace({"String": " "}, SPACE)]
+
+
+def _pre_tokenizer(spm: bytes) -> dict[str, Any] | None:
+    """Returns what keeps a text such as `<0x41>` from becoming the piece of a byte.
+
+    In Hugging Face's unigram models, text may match any piece, however low its score.
+    """
+    if type_of(spm) != VocabType.SENTENCEPIECE_UNIGRAM:
+        return None
+    pattern = {"Regex": "<(?=0x[0-9A-F]{2}>)"}
+    return {"type": "Split", "pattern": pattern, "behavior": "MergedWithPrevious", "invert": False}
 
 
 def _decoders(spm: bytes, rules: Normalization) -> list[dict[str, Any]]:

@@ -36,7 +36,7 @@ from t2t_lite.interop.layouts.marian import (
     MarianNames,
     never_output,
 )
-from t2t_lite.interop.layouts.marian_binary import INPUT_MULTIPLIER
+from t2t_lite.interop.layouts.marian_binary import INPUT_MULTIPLIER, is_matrix
 from t2t_lite.interop.layouts.parts import Part, embedding_parts, transformer_parts
 from t2t_lite.text.alignment.shortlist import Shortlist
 from t2t_lite.text.language_tokens import TRANSLATION
@@ -84,7 +84,7 @@ def read(model_dir: pathlib.Path, checkpoint_path: str = "") -> OpenModel:
     embeddings = _embeddings(settings, tensors)
     sizes = (len(source.order), len(target.order))
     ours = {
-        name: _in_our_form(tensor)
+        name: _in_our_form(name, tensor)
         for name, tensor in tensors.items()
         if name != SETTINGS and not name.endswith(INPUT_MULTIPLIER)
     }
@@ -307,7 +307,7 @@ def _embeddings(settings: Mapping[str, str], tensors: Mapping[str, Tensor]) -> E
     )
 
 
-def _in_our_form(tensor: Tensor) -> Tensor:
+def _in_our_form(name: str, tensor: Tensor) -> Tensor:
     """Returns a tensor of Marian's, whose vectors are [1, N], in our form."""
-    is_vector = len(tensor.shape) == 2 and tensor.shape[0] == 1
+    is_vector = len(tensor.shape) == 2 and tensor.shape[0] == 1 and not is_matrix(name)
     return tensor.reshaped(tensor.shape[1]) if is_vector else tensor

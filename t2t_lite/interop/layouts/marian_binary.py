@@ -40,10 +40,10 @@ def is_embedding(name: str) -> bool:
     return "Wemb" in name
 
 
-def is_quantized(name: str) -> bool:
-    """Whether the 8-bit form of a model has the matrix of this name in 8 bits."""
-    is_matrix = is_embedding(name) or "_W" in (name[-3:-1], name[-2:])
-    return is_matrix and not name.endswith(INPUT_MULTIPLIER)
+def is_matrix(name: str) -> bool:
+    """Whether a name is that of a matrix, which the 8-bit form of a model has in 8 bits."""
+    ends_as_one = "_W" in (name[-3:-1], name[-2:])
+    return (is_embedding(name) or ends_as_one) and not name.endswith(INPUT_MULTIPLIER)
 
 
 def quantized(matrix: np.ndarray) -> tuple[np.ndarray, np.float32]:
@@ -65,7 +65,7 @@ def items_of(arrays: Mapping[str, np.ndarray], in_8_bits: bool) -> dict[str, Ite
     for name, array in sorted(arrays.items(), key=lambda pair: (pair[1].dtype == np.int8, pair[0])):
         if array.dtype == np.int8:
             items[name] = Item(INT8, array.shape, array.tobytes())
-        elif in_8_bits and is_quantized(name):
+        elif in_8_bits and is_matrix(name):
             rounded, multiplier = quantized(array)
             stored = rounded if is_embedding(name) else rounded.T
             packed = np.ascontiguousarray(stored).tobytes() + MULTIPLIER.pack(multiplier)

@@ -29,6 +29,7 @@ from t2t_lite.models.transformer import Transformer
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text.imported_encoder import ImportedEncoder
 from t2t_lite.text.subword_text_encoder import SubwordTextEncoder
+from t2t_lite.text.text_encoder import SPACE
 
 save_file = pytest.importorskip("safetensors.numpy").save_file
 
@@ -191,7 +192,10 @@ def test_transformers_computes_the_same(tmp_path, layout, seed):
     encoder = run.encoders["inputs"]
     ids = [encoder.encode(line) for line in lines]
     assert [row[:-1] for row in answers["ids"]] == ids
-    assert answers["texts"] == [encoder.decode(row) for row in ids]
+    texts = [encoder.decode(row) for row in ids]
+    if layout.startswith("marian"):  # whose tokenizer strips, and takes any ▁ for a space
+        texts = [text.replace(SPACE, " ").strip() for text in texts]
+    assert answers["texts"] == texts
     for (source, target), found, greedy in zip(
         pairs, answers["logits"], answers["greedy"], strict=True
     ):
@@ -221,10 +225,12 @@ def test_sinusoids_are_a_table_of_1024_rows(tmp_path):
         ({**PRE, "norm_epsilon": 1e-3}, "norm_epsilon=0.001: PegasusForConditional"),
         ({**POST, "attention_neighborhood": 3}, "attention_neighborhood=3: MarianMTModel"),
         ({**POST, "layer_final_sequence": "n"}, "layer_final_sequence=n: MarianMTModel"),
+        ({**PRE, "hidden_size": 7}, "hparam hidden_size=7: t2t-import reads a PegasusForCond"),
     ],
 )
 def test_what_has_no_counterpart_is_refused_before_anything_is_written(tmp_path, changes, message):
-    run = made_run(tmp_path, hidden_size=8, num_heads=1, num_hidden_layers=1, **changes)
+    sizes = {"hidden_size": 8, "num_heads": 1, "num_hidden_layers": 1}
+    run = made_run(tmp_path, **sizes | changes)
     with pytest.raises(UserError, match=message):
         exporter.export(run, None, str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()

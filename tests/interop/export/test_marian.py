@@ -67,6 +67,17 @@ def test_a_random_model_comes_back(tmp_path, seed):
     assert again.model.hparams == back.model.hparams
 
 
+def test_a_matrix_of_one_row_comes_back(tmp_path):
+    """In Marian's form, vectors have one row, too."""
+    sizes = {"hidden_size": 8, "filter_size": 1, "num_heads": 1, "num_hidden_layers": 1}
+    run = made_run(tmp_path, **sizes, **POST)
+    found, wanted = (
+        np.asarray(each.model.decoder.stack[0].feed_forward.contract.kernel)
+        for each in (there_and_back(run, tmp_path), run)
+    )
+    np.testing.assert_array_equal(found, wanted)
+
+
 def tokens(run: Made) -> list[str]:
     return list(run.encoders["targets"].tokens)
 
