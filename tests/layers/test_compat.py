@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from t2t_lite import registry
-from t2t_lite.layers.base import flattened, int16_halves, own_weights
+from t2t_lite.layers.base import flattened, int8_quarters, own_weights
 
 
 class WithoutPrivateNames:
@@ -15,11 +15,12 @@ class WithoutPrivateNames:
         self.weights = layer.weights
 
 
-def test_halves_are_the_bits_of_the_words(monkeypatch):
-    words = np.array([[0], [1], [-1], [65535], [-65536], [2**31 - 1], [-(2**31)]], np.int32)
+def test_quarters_are_the_bits_of_the_words(monkeypatch):
+    words = [0, 1, -1, 255, 65535, -65536, 2**31 - 1, -(2**31), 0x01FE7F80]
+    words = np.array(words, np.int32).reshape(3, 3)
     for _ in range(2):  # with `ops.view` where there is one, and without
-        found = np.array(int16_halves(keras.ops.convert_to_tensor(words)))
-        np.testing.assert_array_equal(found, words.view(np.int16))
+        found = np.array(int8_quarters(keras.ops.convert_to_tensor(words)))
+        np.testing.assert_array_equal(found, words.view(np.int8))
         monkeypatch.delattr(keras.ops, "view", raising=False)
 
 
