@@ -16,6 +16,7 @@ from t2t_lite.layers.attention import (
     mask_bias,
 )
 from t2t_lite.layers.base import Dropout, Layer, seeds_or_new
+from t2t_lite.layers.own_gradients import LayerNormalization
 
 
 def sinusoids(
@@ -140,7 +141,7 @@ class LayerSteps(Layer):
         self.epsilon = epsilon
         self.dropout = Dropout(dropout_rate, seeds_or_new(seeds), dtype=self.dtype_policy)
         if "n" in self.sequence:
-            self.norm = keras.layers.LayerNormalization(epsilon=epsilon, dtype=self.dtype_policy)
+            self.norm = LayerNormalization(epsilon=epsilon, dtype=self.dtype_policy)
             self.norm.build((None, None, channels))
 
     def call(
@@ -149,7 +150,7 @@ class LayerSteps(Layer):
         """Applies the steps to `x` [B, N, D]; step `a` adds `before` [B, N, D]."""
         for step in self.sequence:
             if step == "n":
-                x = self.norm(x)
+                x = self.norm(x, training=training)
             elif step == "d":
                 x = self.dropout(x, training=training)
             else:

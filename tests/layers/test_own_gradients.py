@@ -1,12 +1,13 @@
 """Functions with gradients of their own have those that Keras finds."""
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 from keras import ops
 
-from support.rounding import normal
-from t2t_lite.layers.own_gradients import dropped
+from support.rounding import assert_close, normal
+from t2t_lite.layers.own_gradients import LayerNormalization, dropped
 
 
 def outputs_and_gradients(function, *arguments):
@@ -29,3 +30,31 @@ def test_dropped_is_a_choice(dtype):
     found = outputs_and_gradients(lambda x: dropped(x, kept, 1.25), x)
     for one, other in zip(found, outputs_and_gradients(chosen, x), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
+@pytest.mark.parametrize("shape", [(6, 8), (3, 5, 8), (2, 1, 3, 8)])
+def test_layer_normalisation_is_keras_s(policy, shape):
+    """With features far from 0, and some that do not differ."""
+    x = normal(*shape) + 3
+    x[0] = 2.0
+    weights = normal(8, seed=1), normal(8, seed=2)
+
+    def normalised(kind):
+        layer = kind(epsilon=1e-3, dtype=policy)
+        layer.build(shape)
+
+        def call(x, gamma, beta):
+            pairs = [(layer.gamma, gamma), (layer.beta, beta)]
+            with keras.StatelessScope(pairs):
+                return layer(x, training=True)
+
+        return outputs_and_gradients(call, tf.cast(x, layer.compute_dtype), *weights)
+
+    dtype = policy.removeprefix("mixed_")
+    rows = int(np.prod(shape[:-1]))
+    ours, wanted = normalised(LayerNormalization), normalised(keras.layers.LayerNormalization)
+    for one, other in zip(ours, wanted, strict=True):
+        # Mean, variance and both means of the backward pass, or a sum over rows. The inverse is at
+        # most √1000, and multiplies differences of numbers up to 5.
+        assert_close(one, other, 4 * 8 + rows, dtype=dtype, scale=5 * 1e3**0.5)
