@@ -124,6 +124,7 @@ def _members() -> Iterator[str]:
         Problem,
         text_problems.Text2TextProblem,
         text_problems.Text2ClassProblem,
+        text_problems.Text2RealProblem,
         translate.TranslateProblem,
     )
     inert = {*adapter.REFUSED_MEMBERS, *adapter.IGNORED_MEMBERS}
@@ -158,11 +159,11 @@ def _metrics_and_modalities() -> Iterator[str]:
     without = (name for name, value in members.items() if value not in known)
     yield f"\nThe others are left out, with a warning: {_code(without)}."
     yield "\n## Modalities\n"
-    read = text_adapter.ClassAdapter.modalities
+    read = {*text_adapter.ClassAdapter.modalities, *text_adapter.RealAdapter.modalities}
     shown = {name: value in read for name, value in _constants(ModalityType).items()}
     yield f"Problems can use these members of `ModalityType`: {_code(n for n in shown if shown[n])}"
-    yield "(the first two in classification alone, where a text has one label). Choosing another"
-    yield "one is an error:"
+    yield "(labels in classification alone, where a text has one, and numbers in regression alone)."
+    yield "Choosing another one is an error:"
     yield f"{_code(name for name in shown if not shown[name])}."
 
 

@@ -5,10 +5,13 @@ protobuf.
 """
 
 import operator
+import struct
 from collections.abc import Iterable
 from typing import Any, SupportsIndex
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
+
+_FLOAT = struct.Struct("<f")
 
 
 def message_class(schema: str, name: str) -> Any:
@@ -27,6 +30,11 @@ def message_class(schema: str, name: str) -> Any:
 def pack(ids: Iterable[int]) -> bytes:
     """Returns ids as they are stored in an example: one varint after another."""
     return b"".join(map(varint, ids))
+
+
+def pack_floats(numbers: Iterable[float]) -> bytes:
+    """Returns numbers as they are stored in an example: one float32 after another."""
+    return b"".join(map(_FLOAT.pack, numbers))
 
 
 def int64(value: SupportsIndex) -> int:

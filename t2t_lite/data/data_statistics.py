@@ -16,6 +16,7 @@ from t2t_lite.data.example_reader import (
 )
 from t2t_lite.data.rewriting import Rewriter
 from t2t_lite.errors import DataError
+from t2t_lite.text.number_encoder import counted
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,7 +82,7 @@ def count_examples(
         for file, path in enumerate(paths)
     )
     seen = [np.zeros([0, 2], np.int64)]
-    with naming_bad_file(paths):
+    with naming_bad_file(paths, reader.floats):
         for chunk in chunks:
             seen.append(chunk)
             if limit is not None and sum(map(len, seen)) >= limit:
@@ -123,7 +124,8 @@ def _lengths(
         examples: their numbers.
 
     Raises:
-        DataError: a record lacks a side, or a label EOS, or the file ends early.
+        DataError: a record lacks a side, a label lacks EOS, records have unlike numbers of numbers,
+            or the file ends early.
         tf.errors.OpError: a record cannot be read.
     """
     number = 0  # of the records before this chunk
@@ -141,6 +143,13 @@ def _lengths(
             raise DataError(
                 f"{path}, record {number}: a label without EOS, as T2T writes it; delete the files "
                 "of this problem and run t2t-datagen again"
+            )
+        if reader.has_numbers and (lengths[:, 1] != lengths[0, 1]).any():
+            row = int((lengths[:, 1] != lengths[0, 1]).argmax())
+            raise DataError(
+                f"{path}, record {number + 1 + row}: {counted(int(lengths[row, 1]) - 1)}, but "
+                f"record {number + 1} has {lengths[0, 1] - 1}; delete the files of this problem "
+                "and run t2t-datagen again"
             )
         if rewriter:
             numbers = tf.constant(examples[number : number + len(records)], tf.int64)

@@ -8,13 +8,16 @@ from typing import Protocol, Self, runtime_checkable
 
 import tensorflow as tf
 
+from t2t_lite.data.number_ids import ids_of_numbers
 from t2t_lite.data.problem import DatasetSplit, Problem
 from t2t_lite.data.records import FRAME_BYTES, read_examples
 from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.text.sample import ALIGNMENT, TARGETS_AS_SOURCE
+from t2t_lite.text.text_encoder import EOS_ID
 
 _IDS = tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)
+_NUMBERS = tf.io.RaggedFeature(tf.float32, row_splits_dtype=tf.int64)
 _SIDES = ("inputs", "targets")
 # Records parsed per call.
 _CHUNK = 1024
@@ -58,6 +61,7 @@ class ExampleReader:
         max_target_length: the same for targets.
         has_inputs: whether examples have sources, which language models lack.
         has_labels: whether targets are a label and EOS.
+        has_numbers: whether targets are numbers in the examples, which are read as their ids.
         change: what is done to the examples of training first; None: nothing.
         evaluation_change: the same for those of evaluation.
         prepends_inputs: whether targets of training are source, 0 and target (`prepend_mode`).
@@ -71,6 +75,7 @@ class ExampleReader:
     max_target_length: int = 0
     has_inputs: bool = True
     has_labels: bool = False
+    has_numbers: bool = False
     change: Change | None = None
     evaluation_change: Change | None = None
     prepends_inputs: bool = False
@@ -129,14 +134,27 @@ class ExampleReader:
             problem.was_copy,
             has_inputs=problem.has_inputs,
             has_labels=problem.has_labels,
+            has_numbers=problem.has_numbers,
         )
+
+    @property
+    def floats(self) -> tuple[str, ...]:
+        """The sides that are floats in the examples."""
+        return ("targets",) if self.has_numbers else ()
+
+    @property
+    def has_text_targets(self) -> bool:
+        """Whether targets are text."""
+        return not (self.has_labels or self.has_numbers)
 
     def parse(self, records: tf.Tensor) -> dict[str, tf.RaggedTensor]:
         """Parses serialized examples, strings `[n]`, to ragged int64 ids `[n, (length)]`."""
         alignment = [ALIGNMENT] if self.has_alignment else []
         as_source = [TARGETS_AS_SOURCE] if self.reverse else []
         names = (*_SIDES, *alignment, *as_source)
-        parsed = tf.io.parse_example(records, dict.fromkeys(names, _IDS))
+        kinds = {**dict.fromkeys(names, _IDS), **dict.fromkeys(self.floats, _NUMBERS)}
+        parsed = tf.io.parse_example(records, kinds)
+        parsed |= {side: _with_eos(ids_of_numbers(parsed[side])) for side in self.floats}
         for name in as_source:
             parsed["targets"] = _replaced(parsed["targets"], parsed.pop(name))
         if self.change:
@@ -164,7 +182,7 @@ class ExampleReader:
     def of_model_sides(self) -> Self:
         """Returns a reader of changed examples, with the sides that the model sees."""
         return dataclasses.replace(
-            self, reverse=False, copy=False, change=None, evaluation_change=None
+            self, reverse=False, copy=False, has_numbers=False, change=None, evaluation_change=None
         )
 
     def of_evaluation(self) -> Self:
@@ -184,6 +202,13 @@ class ExampleReader:
         if self.counts_inputs:
             targets = tf.where(targets > 0, inputs + 1 + targets, 0)
         return tf.stack([inputs, targets], axis=1)
+
+
+def _with_eos(ids: tf.RaggedTensor) -> tf.RaggedTensor:
+    """Appends EOS to the rows of ids `[n, (length)]` that are not empty."""
+    is_full = tf.cast(ids.row_lengths() > 0, tf.int64)
+    ends = tf.fill([tf.reduce_sum(is_full)], tf.constant(EOS_ID, tf.int64))
+    return tf.concat([ids, tf.RaggedTensor.from_row_lengths(ends, is_full)], axis=1)
 
 
 def _replaced(ids: tf.RaggedTensor, others: tf.RaggedTensor) -> tf.RaggedTensor:
@@ -263,7 +288,7 @@ def eval_examples(
     records = tf.data.TFRecordDataset(list(paths)).take(-1 if limit is None else limit)
     reader = reader.of_evaluation()
     pairs: list[tuple[list[int], list[int]]] = []
-    with naming_bad_file(paths):
+    with naming_bad_file(paths, reader.floats):
         for chunk in records.batch(_CHUNK):
             features = reader.parse(chunk)
             pairs += zip(features["inputs"].to_list(), features["targets"].to_list(), strict=True)
@@ -271,10 +296,14 @@ def eval_examples(
 
 
 @contextlib.contextmanager
-def naming_bad_file(paths: Sequence[str]) -> Iterator[None]:
+def naming_bad_file(paths: Sequence[str], floats: Sequence[str] = ()) -> Iterator[None]:
     """Turns TensorFlow's errors about damaged data into one that names the file and the record.
 
     Errors with any other cause pass unchanged.
+
+    Args:
+        paths: the files.
+        floats: as `ExampleReader.floats`.
 
     Raises:
         DataError: the block failed, and one of the files at `paths` has a bad record.
@@ -284,14 +313,14 @@ def naming_bad_file(paths: Sequence[str]) -> Iterator[None]:
     try:
         yield
     except _UNREADABLE:
-        _raise_for_damage(paths)
+        _raise_for_damage(paths, floats)
         raise
 
 
-def _raise_for_damage(paths: Sequence[str]) -> None:
+def _raise_for_damage(paths: Sequence[str], floats: Sequence[str] = ()) -> None:
     """Reads all records; raises DataError for the first bad one, UserError for a missing file."""
     for path in paths:
         if not os.path.exists(path):
             raise UserError(f"{path}: no such file")
-    for _ in read_examples(paths):
+    for _ in read_examples(paths, floats):
         pass

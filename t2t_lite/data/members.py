@@ -70,6 +70,7 @@ _MEMBERS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "targets_prefix": (_is_text, "a text"),
     "licence": (_is_text, "a text"),
     "num_classes": (_is_count, "a whole number"),
+    "ntasks": (lambda value: _is_count(value) and value > 0, "a whole number, at least 1"),
     "vocab_filename": (_is_name, "the name of a file"),
     "use_vocab_from_other_problem": (
         _or_none(lambda value: isinstance(value, Problem)),

@@ -13,7 +13,7 @@ from typing import Any
 
 from t2t_lite import registry
 from t2t_lite.data.problem import DatasetSplit, Output
-from t2t_lite.data.text_problems import Text2TextProblem, TextConcat2ClassProblem
+from t2t_lite.data.text_problems import SeveralTextsProblem, Text2TextProblem
 from t2t_lite.errors import UsageError, quoted
 from t2t_lite.text.bad_input import BadInput
 from t2t_lite.text.denoising import with_noise
@@ -348,7 +348,9 @@ def _unfit(problem: Any) -> str:
         return "yields no pairs of text (it is not a Text2TextProblem)"
     if problem.members != (problem,):
         return "is a mixture: name its members"
-    if isinstance(problem, TextConcat2ClassProblem):
+    if problem.has_numbers:
+        return "has numbers as targets, which a mixture's model does not learn"
+    if isinstance(problem, SeveralTextsProblem):
         return "has several texts in a source, which a mixture would join: join them yourself"
     if problem.encodes_samples or problem.writes_files:
         return "encodes its samples or writes its files itself, so that its text is not known"

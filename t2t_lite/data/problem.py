@@ -144,6 +144,21 @@ class Problem(abc.ABC):
         return False
 
     @property
+    def has_numbers(self) -> bool:
+        """Whether a target is numbers, which its source has: see `text/number_encoder.py`."""
+        return False
+
+    @property
+    def float_sides(self) -> tuple[str, ...]:
+        """The features that are numbers in examples, not ids."""
+        return ("targets",) if self.has_numbers else ()
+
+    @property
+    def has_text_targets(self) -> bool:
+        """Whether a target is text: neither a label nor numbers."""
+        return not (self.has_labels or self.has_numbers)
+
+    @property
     def sides(self) -> tuple[str, ...]:
         """The features that examples have."""
         return ("inputs", "targets") if self.has_inputs else ("targets",)

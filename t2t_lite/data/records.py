@@ -1,5 +1,7 @@
 """TFRecord files of `tf.train.Example`s: T2T's features `inputs` and `targets`, lists of int64.
 
+The targets of regression are lists of floats.
+
 TensorFlow is not imported: it would cost every process that writes data seconds to start.
 """
 
@@ -12,7 +14,7 @@ import pathlib
 import random
 import struct
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
 import google_crc32c
@@ -28,11 +30,12 @@ _HEADER_BYTES = _LENGTH.size + _CHECKSUM.size
 # A longer record is not an example: the longest line that is read takes a quarter of this.
 _MAX_RECORD_BYTES = 2**29
 _SIDES = {"inputs", "targets"}
+_KINDS = {"bytes_list": "bytes", "float_list": "floats", "int64_list": "ids (int64)"}
 FRAME_BYTES = _HEADER_BYTES + _CHECKSUM.size
 
-# The part of tensorflow/core/example/{example,feature}.proto for lists of int64; other lists are
-# only noticed. The reader uses it; the writer, on whose speed data generation depends, assembles
-# the same bytes by hand.
+# The part of tensorflow/core/example/{example,feature}.proto for lists of int64 and
+# of floats; lists of bytes are only noticed. The reader uses it; the writer, on whose speed data
+# generation depends, assembles the same bytes by hand.
 _SCHEMA = """
 name: "t2t_lite/example.proto" package: "t2t_lite" syntax: "proto3"
 message_type {
@@ -40,9 +43,13 @@ message_type {
   field { name: "value" number: 1 label: LABEL_REPEATED type: TYPE_INT64 }
 }
 message_type {
+  name: "FloatList"
+  field { name: "value" number: 1 label: LABEL_REPEATED type: TYPE_FLOAT }
+}
+message_type {
   name: "Feature"
   field { name: "bytes_list" number: 1 type: TYPE_BYTES }
-  field { name: "float_list" number: 2 type: TYPE_BYTES }
+  field { name: "float_list" number: 2 type: TYPE_MESSAGE type_name: ".t2t_lite.FloatList" }
   field { name: "int64_list" number: 3 type: TYPE_MESSAGE type_name: ".t2t_lite.Int64List" }
 }
 message_type {
@@ -75,21 +82,28 @@ def serialize(features: Mapping[str, Sequence[int]]) -> bytes:
     return serialize_packed({name: pack(ids) for name, ids in features.items()})
 
 
-def serialize_packed(features: Mapping[str, bytes]) -> bytes:
-    """Returns the bytes of a `tf.train.Example`, given the packed ids of each feature."""
+def serialize_packed(features: Mapping[str, bytes], floats: Container[str] = ()) -> bytes:
+    """Returns the bytes of a `tf.train.Example`.
+
+    Args:
+        features: the packed ids of each feature, or its packed floats.
+        floats: the names of those that are floats.
+    """
     if not features:
         return b""
-    entries = b"".join([_head(name, len(ids)) + ids for name, ids in sorted(features.items())])
+    entries = b"".join(
+        [_head(name, len(ids), name in floats) + ids for name, ids in sorted(features.items())]
+    )
     return _FIELD_1 + varint(len(entries)) + entries
 
 
 @functools.lru_cache(maxsize=4096)  # most features are short
-def _head(name: str, size: int) -> bytes:
+def _head(name: str, size: int, is_float: bool) -> bytes:
     """Returns the bytes that precede a feature's ids in an example; the ids take `size` bytes."""
     key = name.encode()
     ids = _FIELD_1 + varint(size) if size else b""  # an empty field is omitted
-    int64_list = _FIELD_3 + varint(len(ids) + size) + ids
-    feature = _FIELD_2 + varint(len(int64_list) + size) + int64_list
+    of_kind = (_FIELD_2 if is_float else _FIELD_3) + varint(len(ids) + size) + ids
+    feature = _FIELD_2 + varint(len(of_kind) + size) + of_kind
     entry = _FIELD_1 + varint(len(key)) + key + feature
     return _FIELD_1 + varint(len(entry) + size) + entry
 
@@ -123,14 +137,21 @@ def write_examples(
         file.writelines(frame(serialize(features)) for features in examples)
 
 
-def read_examples(paths: Iterable[str | os.PathLike[str]]) -> Iterator[dict[str, list[int]]]:
+def read_examples(
+    paths: Iterable[str | os.PathLike[str]], floats: Container[str] = ()
+) -> Iterator[dict[str, list[Any]]]:
     """Yields the features of all examples, file by file.
+
+    Args:
+        paths: the files.
+        floats: the sides that are floats; the others are ids.
 
     Raises:
         UserError: a file does not exist.
-        DataError: a file is damaged or truncated, or its inputs or targets are not ids; the message
-            names file and record (from 1).
+        DataError: a file is damaged or truncated, or its inputs or targets are of another kind; the
+            message names file and record (from 1).
     """
+    kinds = {side: "float_list" if side in floats else "int64_list" for side in _SIDES}
     for path in paths:
         name = os.fspath(path)
         try:
@@ -142,9 +163,13 @@ def read_examples(paths: Iterable[str | os.PathLike[str]]) -> Iterator[dict[str,
                         raise _damaged(name, number) from None
                     features = example.features.feature
                     for side in _SIDES.intersection(features):
-                        if features[side].bytes_list or features[side].float_list:
-                            raise _no_ids(name, number, side, features[side])
-                    yield {side: list(features[side].int64_list.value) for side in sorted(features)}
+                        found = features[side].ListFields()
+                        if found and found[0][0].name != kinds[side]:
+                            raise _other_kind(name, number, side, found[0][0].name, kinds[side])
+                    yield {
+                        side: list(getattr(features[side], kinds.get(side, "int64_list")).value)
+                        for side in sorted(features)
+                    }
         except FileNotFoundError:
             raise UserError(f"{name}: no such file") from None
 
@@ -197,11 +222,10 @@ def split_records(framed: bytes) -> Iterator[bytes]:
         start = end
 
 
-def _no_ids(name: str, number: int, side: str, feature: Any) -> DataError:
-    kind = "bytes" if feature.bytes_list else "floats"
+def _other_kind(name: str, number: int, side: str, found: str, expected: str) -> DataError:
     return DataError(
-        f"{name}, record {number}: {side} are {kind}, not ids (int64); delete the file and "
-        "generate it with t2t-datagen"
+        f"{name}, record {number}: {side} are {_KINDS[found]}, not {_KINDS[expected]}; delete the "
+        "file and generate it with t2t-datagen"
     )
 
 

@@ -114,7 +114,7 @@ class Rewriter:
             side: encoder
             for side, encoder in encoders.items()
             if not isinstance(encoder, NoText | ClassLabelEncoder)
-            and not (side == "targets" and reader.has_labels)
+            and not (side == "targets" and not reader.has_text_targets)
         }
         samplers = make_samplers(own, **_sampling(hparams))
         for stream, side in enumerate(_SIDES):
@@ -161,7 +161,10 @@ class Rewriter:
             for stream, rewrite in self._rewrites[side].items():
                 draw = functools.partial(philox.draw, key, stream, examples)
                 ids, splits = rewrite(ids, splits, draw)
-            packed[side] = self._pack(ids, splits)
+            if side in self._reader.floats:  # whose ids are bits
+                packed[side] = [*map(pack, _rows(ids, splits))]
+            else:
+                packed[side] = self._pack(ids, splits)
         if self._writes_alignment:
             rows = _rows(*features[ALIGNMENT])
             packed[ALIGNMENT] = [pack(row) for row in rows]
@@ -208,7 +211,7 @@ def _make_augmentations(
         share = shares[kind.hparam]
         if not share:
             continue
-        if not reader.has_inputs or reader.has_labels:
+        if not (reader.has_inputs and reader.has_text_targets):
             raise UsageError(
                 f"hparam {kind.hparam}={share:g}: the problem does not translate texts: set "
                 f"{kind.hparam}=0"

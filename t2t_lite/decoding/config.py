@@ -44,6 +44,7 @@ METRICS_HELP = (
     "Metrics that score the outputs, separated by commas: bleu, bleu_zh, chrf, chrf_plus_plus, "
     "edit_distance, word_error_rate, sari, "
     "ter, rouge_1, rouge_2, rouge_l, exact_match, token_accuracy, numbers_exact, bracketing_f1, "
+    "rmse, mse, pearson and spearman (of numbers), "
     "terms_met:FILE (the share of the words that the file asks for), wrong_language "
     "(the share of outputs that are clearly in another language), aer (of alignments), "
     "one of your own (--t2t_usr_dir), or command:PROGRAM, which gets three files as arguments "

@@ -15,11 +15,13 @@ from t2t_lite.decoding.engine import Engine, Target, Worker
 from t2t_lite.decoding.hypotheses import Source
 from t2t_lite.decoding.scoring import score, score_with_attention, total_score
 from t2t_lite.decoding.term_guide import TermGuide
+from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.search.ensemble import Ensemble
 from t2t_lite.search.factory import make_search, make_term_search
+from t2t_lite.search.number_search import NumberSearch
 from t2t_lite.search.parts import DEAD, SearchPart, ends_of
 from t2t_lite.search.penalties import NO_PENALTY
 from t2t_lite.search.search_loop import SearchLoop
@@ -174,7 +176,7 @@ class TensorFlowWorker(Worker):
 
     def _found(
         self,
-        search: SearchLoop,
+        search: SearchLoop | NumberSearch,
         sources: Sequence[Source],
         limits: Sequence[int],
         extra: Sequence[np.ndarray] = (),
@@ -209,7 +211,10 @@ class TensorFlowWorker(Worker):
 
         Raises:
             NotANumberError: a model outputs NaN.
+            UsageError: the models give numbers.
         """
+        if isinstance(self._search, NumberSearch):
+            raise UsageError("numbers have no probabilities: scores of given targets do not exist")
         scores = [float(score) for (score,) in self._rows(self._scores, targets)]
         require_numbers([target.source for target in targets], np.array(scores)[:, None])
         return [target._replace(score=score) for target, score in zip(targets, scores, strict=True)]
@@ -217,8 +222,10 @@ class TensorFlowWorker(Worker):
     def details(self, targets: Sequence[Target]) -> list[tuple[np.ndarray, np.ndarray | None]]:
         """Returns for each target its tokens' log-probabilities [T] and attention [T, S].
 
-        The attention is None if the model has none to the source.
+        The attention is None if the model has none to the source. Numbers have probability 1.
         """
+        if isinstance(self._search, NumberSearch):
+            return [(np.zeros(len(target.ids), np.float32), None) for target in targets]
         rows = zip(targets, self._rows(self._details, targets), strict=True)
         return [
             (

@@ -133,5 +133,6 @@ def encoded_text(encoder: TextEncoder, text: str, place: str) -> list[int]:
 def _token_texts(encoder: TextEncoder, ids: Sequence[int]) -> list[str]:
     """Returns each id as text; one that no text shows, such as a language, by its name."""
     return [
-        RESERVED_TOKENS[i] if i <= EOS_ID else encoder.decode([i]) or encoder.symbol(i) for i in ids
+        RESERVED_TOKENS[i] if 0 <= i <= EOS_ID else encoder.decode([i]) or encoder.symbol(i)
+        for i in ids
     ]

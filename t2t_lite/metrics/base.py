@@ -204,7 +204,14 @@ class TeacherForcedTotals(NamedTuple):
 
 
 class TeacherForcedMetric(Metric, abc.ABC):
-    """A score of predictions under teacher forcing; every evaluation computes it."""
+    """A score of predictions under teacher forcing; every evaluation computes it.
+
+    Attributes:
+        of_numbers: whether evaluations of regression compute it, too: then the loss is the mean
+            squared error, and nothing else is known but the number of tokens.
+    """
+
+    of_numbers: ClassVar[bool] = False
 
     @abc.abstractmethod
     def score(self, totals: TeacherForcedTotals) -> float | None:

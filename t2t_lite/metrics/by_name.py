@@ -166,9 +166,17 @@ def check_metrics(names: Iterable[str], language: str | None = None) -> None:
             metric.check_language(language)
 
 
-def teacher_forced_values(totals: TeacherForcedTotals) -> dict[str, float | int | str]:
-    """Returns the scores of all teacher-forced metrics that have one, by name."""
-    found = {metric.name: metric.score(totals) for metric in _teacher_forced()}
+def teacher_forced_values(
+    totals: TeacherForcedTotals, of_numbers: bool = False
+) -> dict[str, float | int | str]:
+    """Returns the scores of all teacher-forced metrics that have one, by name.
+
+    Args:
+        totals: of an evaluation.
+        of_numbers: whether targets are numbers, which only some of the metrics score.
+    """
+    metrics = [metric for metric in _teacher_forced() if metric.of_numbers or not of_numbers]
+    found = {metric.name: metric.score(totals) for metric in metrics}
     return {name: score for name, score in found.items() if score is not None}
 
 

@@ -8,10 +8,11 @@ from t2t_lite.metrics.base import TeacherForcedMetric, TeacherForcedTotals
 
 @registry.register_metric
 class Loss(TeacherForcedMetric):
-    """Nats per token, without label smoothing."""
+    """Nats per token, without label smoothing; of regression, the mean squared error."""
 
     title = "evaluation loss (nats per token)"
     lower_is_better = True
+    of_numbers = True
 
     def score(self, totals: TeacherForcedTotals) -> float:
         """Returns the score."""
@@ -24,6 +25,7 @@ class NegLogPerplexity(Loss):
 
     title = "negative log perplexity"
     lower_is_better = False
+    of_numbers = False
     in_report = False  # the loss with its sign changed
 
     def score(self, totals: TeacherForcedTotals) -> float:
@@ -36,6 +38,7 @@ class Perplexity(Loss):
     """The exponential of the loss."""
 
     title = "perplexity"
+    of_numbers = False
     in_report = False  # the loss on another scale
 
     def score(self, totals: TeacherForcedTotals) -> float:

@@ -10,6 +10,7 @@ _MODELS = {
     "lstm_seq2seq_bidirectional_encoder": "lstm:LSTMSeq2SeqBidirectionalEncoder",
     "transformer": "transformer:Transformer",
     "transformer_encoder": "transformer_encoder:TransformerClassifier",
+    "transformer_regressor": "transformer_regressor:TransformerRegressor",
     "universal_transformer": "universal_transformer:UniversalTransformer",
 }
 

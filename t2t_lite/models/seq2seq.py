@@ -141,6 +141,9 @@ class Seq2Seq(_Embeddings, _SourceAttention, abc.ABC):
     # Whether the model gives each source one label, and nothing else.
     only_labels: ClassVar[bool] = False
 
+    # Whether the model gives each source numbers, and nothing else: see `TransformerRegressor`.
+    only_numbers: ClassVar[bool] = False
+
     # A model that has such parts: Keras models or layers that own their weights.
     encoder: Any = None
     decoder: Any = None

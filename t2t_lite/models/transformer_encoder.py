@@ -1,5 +1,9 @@
-"""T2T's `transformer_encoder`: a classifier (`models/transformer.TransformerEncoder`)."""
+"""T2T's `transformer_encoder`: a classifier (`models/transformer.TransformerEncoder`).
 
+Its base, `MeanOfEncoder`, is that of the regressor, too.
+"""
+
+import abc
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
@@ -19,52 +23,50 @@ from t2t_lite.models.transformer import TransformerEncoder
 from t2t_lite.text.text_encoder import EOS_ID, RESERVED_TOKENS
 
 
-@keras.saving.register_keras_serializable(package="t2t_lite")
-class TransformerClassifier(Seq2Seq):
-    """The Transformer's encoder; the mean of its outputs; a linear layer to the classes.
+class MeanOfEncoder(Seq2Seq):
+    """The Transformer's encoder; the mean of its outputs; a linear layer.
 
-    A target is a label and EOS: the first symbol has the distribution of the classes, and EOS
-    follows with certainty. Padding does not count in the mean, unlike T2T's.
+    Padding does not count in the mean, unlike T2T's. A subclass says what the outputs of the linear
+    layer are to a search: there is one for each id but padding and EOS. EOS follows with certainty.
 
     Logits are float32 in every dtype: those of ids that cannot occur are `EXCLUDED`.
-
-    Examples:
-        >>> model = TransformerClassifier("transformer_tiny", 8000, targets_vocab_size=2 + 3)
-        >>> logits = model({"inputs": texts, "targets": labels})  # [B, 2, 5]
 
     Args:
         hparams: a `TransformerHParams`, or the name of a registered set.
         inputs_vocab_size: V of the texts.
-        targets_vocab_size: number of classes + 2, for padding and EOS.
+        targets_vocab_size: outputs + 2, for padding and EOS.
         **kwargs: hparams to change; `name` and `trainable` go to Keras.
 
     Raises:
-        UsageError: there are no inputs or no classes, or an hparam is wrong.
+        UsageError: there are no inputs or no outputs, or an hparam is wrong.
+
+    Attributes:
+        kind_of_outputs: what the outputs are, for errors.
     """
 
     hparams_class: ClassVar[type[BasicHParams]] = TransformerHParams
     hparams: TransformerHParams
-    only_labels: ClassVar[bool] = True
+    kind_of_outputs: ClassVar[str]
 
     def make_layers(self) -> None:
         """See `Seq2Seq.make_layers`."""
         h = self.hparams
-        classes = self.targets_vocab_size - len(RESERVED_TOKENS)
-        if classes < 1:
+        outputs = self.targets_vocab_size - len(RESERVED_TOKENS)
+        if outputs < 1:
             raise UsageError(
-                f"targets_vocab_size={self.targets_vocab_size}: expected the number of classes and "
-                "2 more, for padding and EOS"
+                f"targets_vocab_size={self.targets_vocab_size}: expected the number of "
+                f"{self.kind_of_outputs} and 2 more, for padding and EOS"
             )
         self.encoder = TransformerEncoder(
             h, self.inputs_embedding, seeds=self.seeds, name=f"{self.name}_encoder"
         )
         self.class_projection = Projection(
-            h.hidden_size, (classes,), h.initializer_gain, use_bias=True
+            h.hidden_size, (outputs,), h.initializer_gain, use_bias=True
         )
         self._attention_hook: AttentionHook | None = None
 
     def _make_embeddings(self) -> None:
-        """Creates one matrix: labels are not embedded."""
+        """Creates one matrix: targets are not embedded."""
         self.inputs_embedding = make_embedding(self.hparams, self.inputs_vocab_size)
         self.targets_embedding = self.softmax_embedding = self.inputs_embedding
 
@@ -72,7 +74,7 @@ class TransformerClassifier(Seq2Seq):
         return GivenLogits()
 
     def vocabulary_rows(self) -> Iterator[VocabularyRows]:
-        """See `Seq2Seq.vocabulary_rows`; a class is a column of the kernel."""
+        """See `Seq2Seq.vocabulary_rows`; an output is a column of the kernel."""
         yield VocabularyRows("inputs_embedding", self.inputs_embedding.matrix, "inputs")
         projection, first = self.class_projection, len(RESERVED_TOKENS)
         axis = 0 if projection.is_transposed else 1
@@ -81,30 +83,45 @@ class TransformerClassifier(Seq2Seq):
 
     def hidden(self, features: Features, training: bool = False) -> keras.KerasTensor:
         """Returns the logits [B, T, V], which `output_projection` leaves as they are."""
-        logits, weights = self._classified(features["inputs"], training)
+        outputs, weights = self._outputs(features["inputs"], training)
         positions = ops.arange(ops.shape(features["targets"])[1])
-        return self._at(logits, weights, positions)
+        return self._at(outputs, weights, positions)
 
-    def _classified(
+    def _outputs(
         self, inputs: keras.KerasTensor, training: bool = False
     ) -> tuple[keras.KerasTensor, keras.KerasTensor]:
-        """Returns the logits [B, V] of the first symbol, and the weights [B, S] of the mean."""
+        """Returns the linear layer's outputs [B, V - 2], and the weights [B, S] of the mean."""
         encoded, _ = self.encoder.encode(inputs, training)
         present = ops.cast(ops.not_equal(inputs, 0), "float32")
         weights = present / ops.maximum(ops.sum(present, axis=1, keepdims=True), 1.0)
         mean = ops.sum(ops.cast(encoded, "float32") * weights[..., None], axis=1)  # [B, D]
-        classes = self.class_projection(ops.cast(mean, self.compute_dtype))
-        reserved = ops.full((1, len(RESERVED_TOKENS)), EXCLUDED) + ops.zeros_like(mean[:, :1])
-        return ops.concatenate([reserved, ops.cast(classes, "float32")], axis=-1), weights
+        outputs = self.class_projection(ops.cast(mean, self.compute_dtype))
+        return ops.cast(outputs, "float32"), weights
+
+    @abc.abstractmethod
+    def _logits(
+        self, outputs: keras.KerasTensor, positions: keras.KerasTensor
+    ) -> keras.KerasTensor:
+        """Returns the logits [B, N, V - 2] at `positions` [N] of all ids but padding and EOS."""
+
+    @property
+    @abc.abstractmethod
+    def _length(self) -> int:
+        """How many ids each target has, without EOS."""
 
     def _at(
-        self, logits: keras.KerasTensor, weights: keras.KerasTensor, positions: keras.KerasTensor
+        self, outputs: keras.KerasTensor, weights: keras.KerasTensor, positions: keras.KerasTensor
     ) -> keras.KerasTensor:
-        """Returns logits [B, N, V] at `positions` [N]; arguments as `_classified` returns them."""
+        """Returns logits [B, N, V] at `positions` [N]; arguments as `_outputs` returns them."""
         if self._attention_hook is not None:
             self._attention_hook(weights[:, None] * ops.ones_like(positions, "float32")[:, None])
+        logits = self._logits(outputs, positions)
+        reserved = ops.full((1, 1, len(RESERVED_TOKENS)), EXCLUDED) + ops.zeros_like(
+            logits[..., :1]
+        )
+        logits = ops.concatenate([reserved, logits], axis=-1)
         ended = ops.where(ops.arange(self.targets_vocab_size) == EOS_ID, 0.0, EXCLUDED)
-        return ops.where((positions == 0)[:, None], logits[:, None], ended)
+        return ops.where((positions < self._length)[:, None], logits, ended)
 
     def forward_flops(self) -> ForwardFlops:
         """Counts the operations of a forward pass; see `Seq2Seq.forward_flops`."""
@@ -130,8 +147,8 @@ class TransformerClassifier(Seq2Seq):
         return {"encoder": [attention for layer in layers for attention in layer.self_attentions]}
 
     def start_decoding(self, inputs: keras.KerasTensor, beams: int, length: int) -> DecodeState:
-        """Classifies `inputs` [B, S]; a hypothesis has nothing of its own."""
-        return DecodeState(self._classified(inputs), ops.zeros((ops.shape(inputs)[0], beams, 0)))
+        """Reads `inputs` [B, S]; a hypothesis has nothing of its own."""
+        return DecodeState(self._outputs(inputs), ops.zeros((ops.shape(inputs)[0], beams, 0)))
 
     def decode_step(
         self,
@@ -140,5 +157,26 @@ class TransformerClassifier(Seq2Seq):
         state: DecodeState,
     ) -> tuple[keras.KerasTensor, DecodeState]:
         """Takes one step of every hypothesis; see `Seq2Seq.decode_step`."""
-        logits, weights = state.sentence
-        return self._at(logits, weights, ops.full((ids.shape[1],), step)), state
+        outputs, weights = state.sentence
+        return self._at(outputs, weights, ops.full((ids.shape[1],), step)), state
+
+
+@keras.saving.register_keras_serializable(package="t2t_lite")
+class TransformerClassifier(MeanOfEncoder):
+    """The Transformer's encoder; the mean of its outputs; a linear layer to the classes.
+
+    A target is a label and EOS: the first symbol has the distribution of the classes.
+
+    Examples:
+        >>> model = TransformerClassifier("transformer_tiny", 8000, targets_vocab_size=2 + 3)
+        >>> logits = model({"inputs": texts, "targets": labels})  # [B, 2, 5]
+    """
+
+    only_labels: ClassVar[bool] = True
+    kind_of_outputs: ClassVar[str] = "classes"
+    _length = 1
+
+    def _logits(
+        self, outputs: keras.KerasTensor, positions: keras.KerasTensor
+    ) -> keras.KerasTensor:
+        return outputs[:, None]

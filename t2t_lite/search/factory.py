@@ -1,13 +1,14 @@
 """Builds the search that decode hparams ask for."""
 
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 
 from t2t_lite import registry
 from t2t_lite.errors import UsageError, quoted
 from t2t_lite.models.seq2seq import Seq2Seq
+from t2t_lite.models.transformer_regressor import TransformerRegressor
 from t2t_lite.search.beam_search import BeamSearch, greedy_search
 from t2t_lite.search.constraints import (
     Constraint,
@@ -19,6 +20,7 @@ from t2t_lite.search.constraints import (
 )
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.search.ensemble import Ensemble
+from t2t_lite.search.number_search import NumberSearch
 from t2t_lite.search.parts import SearchPart, StepModel, ends_of
 from t2t_lite.search.penalties import NO_PENALTY, Penalty
 from t2t_lite.search.sampling import RandomSearch, Sampler
@@ -37,7 +39,7 @@ def make_search(
     encoders: Mapping[str, TextEncoder],
     hparams: DecodeHParams,
     parts: Sequence[SearchPart] = (),
-) -> SearchLoop:
+) -> SearchLoop | NumberSearch:
     """Returns the search for a model's outputs.
 
     Args:
@@ -52,6 +54,14 @@ def make_search(
             parts that do not fit the search.
     """
     h = hparams
+    models = model.models if isinstance(model, Ensemble) else [model]
+    if all(getattr(one, "only_numbers", False) for one in models):
+        if parts:
+            raise UsageError(
+                f"search part {type(parts[0]).__name__}: numbers are computed, not searched for: "
+                "leave it out"
+            )
+        return NumberSearch(cast(Sequence[TransformerRegressor], models), h)
     steps: StepModel = model
     if h.well_formed:
         steps = TreeGrammar.of(model, encoders["inputs"], encoders["targets"], h.extra_length)

@@ -238,7 +238,7 @@ class _Scorer:
             parts=self._strategy.num_replicas_in_sync,
         )
         decoder = Decoder(engine, part.problem)
-        with naming_bad_file(paths):
+        with naming_bad_file(paths, part.problem.float_sides):
             values = self._teacher_forced(batches)
             decodes = decode_examples(decoder, paths, part.labelled(f"{split} example"))
             # A language model's texts are not decoded, but its loss is of them.

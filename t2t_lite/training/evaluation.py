@@ -42,6 +42,7 @@ from t2t_lite.training.cluster.workers import Workers
 from t2t_lite.training.devices import sum_replicas
 from t2t_lite.training.features import Features, features_spec
 from t2t_lite.training.losses import smoothed_cross_entropy
+from t2t_lite.training.objectives.squared_error import squared_errors
 from t2t_lite.training.preemption import StopSignals
 from t2t_lite.training.run_log import MetricsWriter, Values
 from t2t_lite.training.samples import attention_images, sample_table
@@ -51,6 +52,13 @@ log = logging.getLogger(__name__)
 # The number of intervals of probability, and the largest logarithm of odds that is told apart.
 _INTERVALS = 4096
 _LARGEST_ODDS = 20.0
+# What a log line has of teacher forcing; of regression, only the first.
+_LOGGED = {
+    "loss": "loss %.4f",
+    "perplexity": "perplexity %.2f",
+    "accuracy": "accuracy %.4f",
+    "accuracy_per_sequence": "per sequence %.4f",
+}
 # The number of targets whose length in characters is kept for the next evaluation.
 _KNOWN_TEXTS = 2**16
 
@@ -160,7 +168,7 @@ class Evaluator:
     def _evaluated(self, step: int, part: Part) -> "_Evaluated":
         """Evaluates a part."""
         paths, batches = self._data[part.label]
-        with naming_bad_file(paths):
+        with naming_bad_file(paths, part.problem.float_sides):
             values = self._teacher_forced(self._workers.collective_steps(batches))
             if not self._decodes:
                 return _Evaluated(part, values)
@@ -238,13 +246,8 @@ class _Evaluated:
 
 
 def _log_values(step: int, place: str, values: Values, summaries: Sequence[str]) -> None:
-    log.info(
-        "step %d, %s: loss %.4f  perplexity %.2f  accuracy %.4f  per sequence %.4f  %s",
-        step,
-        place,
-        *(values[key] for key in ("loss", "perplexity", "accuracy", "accuracy_per_sequence")),
-        "  ".join(summaries),
-    )
+    forced = [form % values[name] for name, form in _LOGGED.items() if name in values]
+    log.info("step %d, %s: %s", step, place, "  ".join([*forced, *summaries]))
 
 
 @contextlib.contextmanager
@@ -293,7 +296,8 @@ class TeacherForced:
         self.strategy = strategy
         self.model = model
         self._has_labels = run is not None and run.problem.has_labels
-        self._targets = run.encoders["targets"] if run and not self._has_labels else None
+        has_text = run is not None and run.problem.has_text_targets
+        self._targets = run.encoders["targets"] if run and has_text else None
         self._characters = functools.lru_cache(_KNOWN_TEXTS)(self._characters_of)
         spec = features_spec(strategy.num_replicas_in_sync)
         self._compiled = tf.function(self._sums, input_signature=(spec,), autograph=False)
@@ -308,7 +312,8 @@ class TeacherForced:
             characters += sum(map(self._characters, _rows(batch["targets"])))
         found: dict[str, Any] = {name: total.tolist() for name, total in sums.items()}
         totals = TeacherForcedTotals(**found, characters=characters)
-        return {**teacher_forced_values(totals), "target_tokens": int(totals.tokens)}
+        values = teacher_forced_values(totals, of_numbers=self.model.only_numbers)
+        return {**values, "target_tokens": int(totals.tokens)}
 
     def _characters_of(self, ids: tuple[int, ...]) -> int:
         """Returns the number of characters of a target's text; 0 if that is unknown."""
@@ -324,6 +329,8 @@ class TeacherForced:
         targets = batch["targets"]  # [B, T]
         present = tf.not_equal(targets, 0)
         logits = tf.cast(self.model(batch, training=False), tf.float32)  # [B, T, V]
+        if self.model.only_numbers:  # whose ids are no symbols of the model
+            return self._squared_errors(logits, targets)
         flat = tf.reshape(logits, [-1, logits.shape[-1]])
         losses = smoothed_cross_entropy(flat, tf.reshape(targets, [-1]), 0.0)  # [B·T]
         right = tf.equal(tf.argmax(logits, axis=-1, output_type=targets.dtype), targets)
@@ -342,6 +349,13 @@ class TeacherForced:
         }
         sums = {name: tf.reduce_sum(tf.cast(v, tf.float64)) for name, v in values.items()}
         return _Sums(**sums, by_probability=self._by_probability(logits, targets))
+
+    def _squared_errors(self, logits: tf.Tensor, targets: tf.Tensor) -> _Sums:
+        """Returns the sums of a model of numbers, whose loss is their squared error."""
+        found = {"loss": squared_errors(logits, targets), "tokens": tf.not_equal(targets, 0)}
+        sums = {name: tf.reduce_sum(tf.cast(v, tf.float64)) for name, v in found.items()}
+        none = dict.fromkeys(_Sums._fields, tf.constant(0.0, tf.float64))
+        return _Sums(**{**none, **sums, "by_probability": tf.zeros([2, 1], tf.float64)})
 
     def _by_probability(self, logits: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
         """Counts labels [2, intervals] by the second one's probability; see the totals.

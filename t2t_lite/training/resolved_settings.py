@@ -13,6 +13,7 @@ from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.runs import opening, run_folder
+from t2t_lite.runs.model_match import mismatch
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.training.cluster.rendezvous import Settings
@@ -33,10 +34,9 @@ def resolve_hparams(config: TrainerConfig) -> BasicHParams:
     """
     hparams = registry.hparams(config.hparams_set).override(config.hparams)
     model = registry.model(config.model)
-    if model.only_labels and not registry.problem(config.problem).has_labels:
+    if found := mismatch(model, registry.problem(config.problem)):
         raise UsageError(
-            f"model {config.model!r} is a classifier, and problem {config.problem!r} has no labels "
-            "(Text2ClassProblem): use another model, such as transformer"
+            f"model {config.model!r} {found.reason}: use another model, such as {found.suited}"
         )
     wanted = model.hparams_class
     if not isinstance(hparams, wanted):
@@ -47,7 +47,7 @@ def resolve_hparams(config: TrainerConfig) -> BasicHParams:
         )
     if hparams.warm_start_model:
         hparams = _with_model_of_warm_start(config, hparams).override(config.hparams)
-    objective_of(hparams).require_possible(hparams)
+    objective_of(model, hparams).require_possible(hparams)
     return hparams.freeze()
 
 

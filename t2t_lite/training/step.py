@@ -59,7 +59,7 @@ class TrainStep:
         self.parts = parts
         self.hparams = model.hparams
         self.variables = model.trainable_variables
-        self.objective = objective_of(self.hparams)
+        self.objective = objective_of(model, self.hparams)
         self.forward = Forward(model, self.objective, parts, seed)
         accumulate = parts // strategy.num_replicas_in_sync
         self.auxiliary = AuxiliarySlopes(strategy, model, self.forward, accumulate)

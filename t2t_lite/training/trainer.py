@@ -182,7 +182,7 @@ class Trainer:
         with (
             self.stop.held(),
             self.checkpoints,
-            naming_bad_file(self.data.paths),
+            naming_bad_file(self.data.paths, self.run.problem.float_sides),
             self.progress,
             Profiler(folder, self.step, config.profile) as profiler,
             self.callbacks.ending(lambda: self.step),

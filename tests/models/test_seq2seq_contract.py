@@ -34,11 +34,12 @@ from t2t_lite import registry
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.models.seq2seq import shift_right
-from t2t_lite.training.losses import summed_loss
+from t2t_lite.text.number_encoder import number_id
+from t2t_lite.training.objectives import objective_of
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures"
 # Kinds that see the source alone, not the targets.
-WITHOUT_DECODER = ("classifier", "neural_gpu")
+WITHOUT_DECODER = ("classifier", "regressor", "neural_gpu")
 # Kinds of which a target is one symbol.
 CLASSIFIERS = ("classifier",)
 # Kinds that make embeddings of their own.
@@ -281,8 +282,12 @@ def test_every_weight_learns(kind, features):
     model = make_untrained(kind)
     if kind in CLASSIFIERS:
         features["targets"] = features["targets"][:, :1]
+    if model.only_numbers:
+        features["targets"] = np.full([3, 6], number_id(0.5), np.int32)
+    objective = objective_of(model, model.hparams)
     with tf.GradientTape() as tape:
-        loss = summed_loss(model, model.hidden(features, training=True), features["targets"])
+        hidden = model.hidden(features, training=True)
+        loss, _ = objective.summed_loss(model, hidden, features["targets"])
     gradients = tape.gradient(loss, [variable.value for variable in model.trainable_variables])
     for variable, gradient in zip(model.trainable_variables, gradients, strict=True):
         found = ops.convert_to_numpy(tf.convert_to_tensor(gradient))

@@ -74,6 +74,7 @@ KINDS = {
     "hugging_face_marian": ("transformer", "transformer_base_v1", _HUGGING_FACE_MARIAN),
     "m2m100": ("transformer", "transformer_base_v3", _M2M100),
     "classifier": ("transformer_encoder", "transformer_base_v3", _ONE_LAYER),
+    "regressor": ("transformer_regressor", "transformer_base_v3", _ONE_LAYER),
     "ssru": ("transformer", "transformer_student_tiny_ssru", _DEEP),
     "experts": ("transformer", "transformer_moe_base", _EXPERTS),
     "universal": ("universal_transformer", "universal_transformer_base", _UNIVERSAL),
@@ -125,9 +126,9 @@ KINDS = {
 }
 # One kind for each set of layers, for what takes seconds: tracing, compiling, fitting.
 TRACED = (
-    *("post_norm", "hugging_face_marian", "m2m100", "classifier", "ssru", "experts", "adaptive"),
-    *("evolved", "extended_neural_gpu", "luong", "byte_net", "conv_s2s", "moe_lstm", "gnmt"),
-    "deep_att",
+    *("post_norm", "hugging_face_marian", "m2m100", "classifier", "regressor", "ssru", "experts"),
+    *("adaptive", "evolved", "extended_neural_gpu", "luong", "byte_net", "conv_s2s", "moe_lstm"),
+    *("gnmt", "deep_att"),
 )
 # Without those that have the layers of post_norm with other options, for what no option changes:
 # how weights are drawn, saved and typed, and how layers drop out.

@@ -1,8 +1,8 @@
 """T2T's models of one stack in NumPy: variables by T2T's names and shapes, and their logits.
 
 These are the language models `attention_lm` (models/research/attention_lm.py) and `transformer` on
-a problem without inputs (models/transformer.py), and the classifier `transformer_encoder` (there);
-with sinusoids, and attention as dot products.
+a problem without inputs (models/transformer.py), and the classifier `transformer_encoder` and the
+regressor `transformer_regressor` (there); with sinusoids, and attention as dot products.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,8 +16,14 @@ _FEED_FORWARD = {
     "transformer": ("conv1", "conv2"),
     "attention_lm": ("conv_hidden_relu/conv1_single", "conv_hidden_relu/conv2_single"),
     "transformer_encoder": ("conv1", "conv2"),
+    "transformer_regressor": ("conv1", "conv2"),
 }
-_STACK = {"transformer": "decoder", "attention_lm": "decoder", "transformer_encoder": "encoder"}
+_STACK = {
+    "transformer": "decoder",
+    "attention_lm": "decoder",
+    "transformer_encoder": "encoder",
+    "transformer_regressor": "encoder",
+}
 _SPACES = 32  # rows of the target-space embedding
 
 
@@ -27,11 +33,11 @@ def draw_variables(
     """Returns random values for all variables of a model.
 
     Args:
-        model: `transformer`, `attention_lm` or `transformer_encoder`.
+        model: one of those above.
         h: its hparams.
         vocab_size: V.
         shards: T2T's `symbol_modality_num_shards`.
-        classes: number of classes of `transformer_encoder`.
+        classes: number of classes of `transformer_encoder`; 1 for `transformer_regressor`.
     """
     channels, wide = h.hidden_size, h.filter_size
     shapes: dict[str, tuple[int, ...]] = {}
@@ -55,6 +61,8 @@ def draw_variables(
     if classes:
         shapes[f"{model}/body/target_space_embedding/kernel"] = (_SPACES, channels)
         dense = f"{model}/{2 * f'class_label_modality_{classes}_{channels}/'}dense"
+        if model == "transformer_regressor":
+            dense = f"{model}/reg_top_ffn/model_top"
         shapes |= {f"{dense}/kernel": (channels, classes), f"{dense}/bias": (classes,)}
     draw = np.random.RandomState(3)
     found = {}
@@ -80,7 +88,11 @@ def logits(
 
 
 def class_logits(
-    h: TransformerHParams, arrays: Mapping[str, np.ndarray], inputs: np.ndarray, space: int
+    h: TransformerHParams,
+    arrays: Mapping[str, np.ndarray],
+    inputs: np.ndarray,
+    space: int,
+    model: str = "transformer_encoder",
 ) -> np.ndarray:
     """Returns `transformer_encoder`'s logits [B, classes] of `inputs` [B, S], without padding.
 
@@ -89,13 +101,14 @@ def class_logits(
         arrays: the variables; each is used once.
         inputs: ids.
         space: T2T's id of the target space.
+        model: or `transformer_regressor`, whose numbers [B, 1] these are.
     """
     left = {name: np.float64(array) for name, array in arrays.items()}
-    (kind,) = _matrices("transformer_encoder", h)
+    (kind,) = _matrices(model, h)
     x = _embedded(h, _take_matrix(left, kind), inputs)
-    x = x + left.pop("transformer_encoder/body/target_space_embedding/kernel")[space]
-    x = _run_stack("transformer_encoder", h, left, x + _timing(*x.shape[1:]))
-    (dense,) = (name.removesuffix("kernel") for name in left if name.endswith("dense/kernel"))
+    x = x + left.pop(f"{model}/body/target_space_embedding/kernel")[space]
+    x = _run_stack(model, h, left, x + _timing(*x.shape[1:]))
+    (dense,) = (name.removesuffix("kernel") for name in left if name.endswith("/kernel"))
     found = x.mean(axis=1) @ left.pop(f"{dense}kernel") + left.pop(f"{dense}bias")
     assert not left
     return found
@@ -135,7 +148,7 @@ def log_probs(
 
 def _matrices(model: str, h: TransformerHParams) -> tuple[str, ...]:
     """Returns T2T's names of the embedding and of the softmax matrix (layers/modalities.py)."""
-    if model == "transformer_encoder":
+    if _STACK[model] == "encoder":
         is_shared = h.shared_embedding_and_softmax_weights or h.shared_embedding
         return ("shared" if is_shared else "input_emb",)
     if h.shared_embedding_and_softmax_weights:

@@ -92,7 +92,7 @@ def test_two_generators_of_own_layers_do_not_draw_the_same(eagerly):
 
 
 def require_effect(model):
-    objective_of(model.hparams).require_effect(model)
+    objective_of(model, model.hparams).require_effect(model)
 
 
 @pytest.mark.integration

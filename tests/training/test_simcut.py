@@ -203,13 +203,13 @@ def test_a_language_model_has_no_source_to_cut():
 def test_two_objectives_at_once_are_refused():
     hparams = BasicHParams(rdrop_alpha=5, simcut_alpha=3)
     with pytest.raises(UsageError, match=r"rdrop_alpha=5, simcut_alpha=3: .* set all but one"):
-        objectives.objective_of(hparams)
+        objectives.objective_of(Transformer, hparams)
 
 
 def test_every_objective_of_the_hparams_has_a_class():
     assert {"", *BasicHParams.objectives} == objectives._BY_HPARAM.keys()
     for name in BasicHParams.objectives:
-        assert type(objectives.objective_of(BasicHParams(**{name: 1.0}))).penalties
+        assert type(objectives.objective_of(Transformer, BasicHParams(**{name: 1.0}))).penalties
 
 
 @pytest.mark.integration

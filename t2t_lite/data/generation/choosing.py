@@ -56,6 +56,8 @@ TREES = Row(10_000, Choice("transformer_treebank2", 10_000))
 
 # For texts with labels: T2T's suggestion for film reviews.
 LABELS = Choice("transformer_tiny", 2_000, model="transformer_encoder")
+# For texts with numbers.
+NUMBERS = Choice("transformer_tiny", 2_000, model="transformer_regressor")
 
 # For problems that have sets of their own.
 OF_PROBLEM = {
@@ -131,8 +133,9 @@ def choose(
     if problem.base_name in OF_PROBLEM:
         return OF_PROBLEM[problem.base_name]
     encoders = tuple(encoders)
-    if problem.has_labels:
-        return LABELS if any(map(_has_subwords, encoders)) else None
+    if not problem.has_text_targets:
+        choice = LABELS if problem.has_labels else NUMBERS
+        return choice if any(map(_has_subwords, encoders)) else None
     if problem.metrics[0] == "bracketing_f1":
         return TREES.choice if examples <= TREES.most else None
     if problem.metrics[0] in _TRANSLATIONS and all(map(_has_subwords, encoders)):

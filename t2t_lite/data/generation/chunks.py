@@ -20,7 +20,8 @@ from typing import IO, TYPE_CHECKING
 from t2t_lite.data.records import frame, masked_crc, serialize_packed, shuffled, split_records
 from t2t_lite.errors import DataError, quoted
 from t2t_lite.files import whole_file
-from t2t_lite.protocol_buffers import int64, pack
+from t2t_lite.protocol_buffers import int64, pack, pack_floats
+from t2t_lite.text.number_encoder import parsed_numbers, text_of
 from t2t_lite.text.sample import TARGETS_AS_SOURCE, Sample
 from t2t_lite.text.text_encoder import EOS_ID, require_characters
 
@@ -72,14 +73,21 @@ class ExampleEncoder:
     Args:
         problem_name: the problem's name, for errors.
         encoders: the encoders of `inputs` and `targets`; only of those sides that examples have.
+        floats: the sides that are numbers.
 
     Attributes:
         encoders: the same.
     """
 
-    def __init__(self, problem_name: str, encoders: Mapping[str, "TextEncoder"]) -> None:
+    def __init__(
+        self,
+        problem_name: str,
+        encoders: Mapping[str, "TextEncoder"],
+        floats: Sequence[str] = (),
+    ) -> None:
         self._problem_name = problem_name
         self.encoders = encoders
+        self._floats = floats
         self._sides = tuple(side for side in _SIDES if side in encoders)
 
     def encode(self, chunk: Chunk) -> list[bytes]:
@@ -92,8 +100,9 @@ class ExampleEncoder:
             by_side = {side: self._packed(side, lines[side]) for side in self._sides}
         except DataError as error:
             raise self._located(error, chunk.first, lines) from error
+        may_be_empty = {*chunk.may_be_empty}.difference(self._floats)
         packed = [
-            [ids or _EOS for ids in own] if side in chunk.may_be_empty else own
+            [ids or _EOS for ids in own] if side in may_be_empty else own
             for side, own in by_side.items()
         ]
         examples = []
@@ -107,7 +116,7 @@ class ExampleEncoder:
                     "pairs"
                 )
             sides = dict(zip(self._sides, ids, strict=True))
-            examples.append(serialize_packed({**sides, **as_source, **further}))
+            examples.append(serialize_packed({**sides, **as_source, **further}, self._floats))
         return examples
 
     def _sources(self, chunk: Chunk) -> Sequence[str]:
@@ -130,8 +139,9 @@ class ExampleEncoder:
         return itertools.repeat({}, len(chunk))
 
     def _packed(self, side: str, lines: Sequence[str]) -> list[bytes]:
-        """Returns the packed ids of each line with EOS; nothing for a line without ids."""
-        return [ids and ids + _EOS for ids in self.encoders[side].pack_lines(lines)]
+        """Returns the packed ids of each line with EOS, or numbers; nothing for an empty line."""
+        packed = self.encoders[side].pack_lines(lines)
+        return packed if side in self._floats else [ids and ids + _EOS for ids in packed]
 
     def _located(
         self, error: DataError, first: int, lines: Mapping[str, Sequence[str]]
@@ -160,14 +170,19 @@ class IdExampleEncoder(ExampleEncoder):
     Args:
         problem_name: the problem's name, for errors.
         sides: those that the examples have.
+        floats: those that are numbers.
     """
 
-    def __init__(self, problem_name: str, sides: tuple[str, ...] = _SIDES) -> None:
-        super().__init__(problem_name, {})
+    def __init__(
+        self, problem_name: str, sides: tuple[str, ...] = _SIDES, floats: Sequence[str] = ()
+    ) -> None:
+        super().__init__(problem_name, {}, floats)
         self._sides = sides
 
     def _packed(self, side: str, lines: Sequence[str]) -> list[bytes]:
-        """Returns the packed ids of each line, which has EOS already."""
+        """Returns the packed ids of each line, which has EOS already, or its packed numbers."""
+        if side in self._floats:
+            return [pack_floats(parsed_numbers(line)) for line in lines]
         return [pack(map(int, line.split())) for line in lines]
 
 
@@ -175,6 +190,7 @@ def ids_as_text(
     samples: Iterable[Mapping[str, Sequence[int]]],
     problem_name: str,
     sides: tuple[str, ...] = _SIDES,
+    floats: Sequence[str] = (),
 ) -> Iterator[Sample]:
     """Yields samples whose text is their ids, as numbers, for `IdExampleEncoder`.
 
@@ -182,14 +198,21 @@ def ids_as_text(
         samples: ids by side.
         problem_name: the problem's name, for errors.
         sides: those that the samples have.
+        floats: those whose ids are numbers.
     """
     for number, sample in enumerate(samples, 1):
         try:
-            ids = {side: " ".join([str(int64(id_)) for id_ in sample[side]]) for side in sides}
-        except (KeyError, TypeError, OverflowError) as error:
+            ids = {
+                side: text_of(sample[side])
+                if side in floats
+                else " ".join([str(int64(id_)) for id_ in sample[side]])
+                for side in sides
+            }
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            kinds = [f"{'numbers' if side in floats else 'integers'} `{side}`" for side in sides]
             raise DataError(
                 f"{problem_name}: sample {number} of generate_encoded_samples: expected lists of "
-                f"integers `{'` and `'.join(sides)}`, got {quoted(sample)} ({error})"
+                f"{' and '.join(kinds)}, got {quoted(sample)} ({error})"
             ) from None
         yield {"inputs": "", **ids}
 

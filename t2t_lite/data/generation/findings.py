@@ -220,7 +220,7 @@ class Findings:
 
     def _missing(self, split: str) -> Iterator[str]:
         for side, (count, pair) in self._splits[split].missing.items():
-            if not (self._problem.has_labels and side == "targets"):
+            if self._problem.has_text_targets or side != "targets":
                 text = pair.side(side)
                 yield (
                     f"{SPLIT_FILE_NAMES[split]}: {count:,} {side} are a missing cell of a table "
@@ -288,7 +288,8 @@ class Findings:
 
     def _directions(self) -> Iterator[str]:
         """Yields what is wrong with the sides of pairs: exchanged, or the same."""
-        if not self._problem.has_inputs or self._problem.has_labels or not self._splits:
+        problem = self._problem
+        if not (problem.has_inputs and problem.has_text_targets and self._splits):
             return
         texts = {split: found.pairs for split, found in self._splits.items()}
         every = [pair for pairs in texts.values() for pair in pairs]

@@ -176,7 +176,8 @@ def read_samples(
     most = options.max_cases or None
     if problem.encodes_samples:
         encoded = problem.generate_encoded_samples(data_dir, tmp_dir, split)
-        return itertools.islice(ids_as_text(encoded, problem.base_name, problem.sides), most)
+        as_text = ids_as_text(encoded, problem.base_name, problem.sides, problem.float_sides)
+        return itertools.islice(as_text, most)
     samples: Iterable[Sample] = problem.text_samples(data_dir, tmp_dir, split)
     if split == DatasetSplit.TRAIN and not options.makes_alignments:
         samples = with_alignments(samples, options.alignments)
@@ -199,10 +200,10 @@ def check_cleaning(problem: Text2TextProblem, options: DatagenOptions) -> None:
             f"--pair_scores: {problem.generated_by!r} has several problems, of which a file of "
             "scores cannot be: leave out the flag, and clean each problem's text first"
         )
-    if problem.has_labels and options.cleaning.max_ratio is not None:
+    if not problem.has_text_targets and options.cleaning.max_ratio is not None:
         raise UsageError(
-            f"--clean: max_ratio would compare the lengths of a text and its label, which "
-            f"{problem.base_name!r} has as targets: leave it out"
+            f"--clean: max_ratio would compare the lengths of a text and its label or numbers, "
+            f"which {problem.base_name!r} has as targets: leave it out"
         )
 
 
@@ -210,7 +211,7 @@ def check_alignments(problem: Text2TextProblem, options: DatagenOptions) -> None
     """Raises UsageError if the problem's pairs cannot have alignments."""
     if not options.alignments:
         return
-    if problem.encodes_samples or not problem.reads_pairs or problem.has_labels:
+    if problem.encodes_samples or not problem.reads_pairs or not problem.has_text_targets:
         raise UsageError(
             f"--alignments: {problem.base_name!r} has no pairs of texts that translate each other "
             "word by word: leave it out"
@@ -289,8 +290,9 @@ def _aligning_encoder(
 def example_encoder(problem: Text2TextProblem, data_dir: str) -> ExampleEncoder:
     """Returns the encoder of what `read_samples` yields."""
     if problem.encodes_samples:
-        return IdExampleEncoder(problem.base_name, problem.sides)
-    return ExampleEncoder(problem.base_name, problem.feature_encoders(data_dir))
+        return IdExampleEncoder(problem.base_name, problem.sides, problem.float_sides)
+    encoders = problem.feature_encoders(data_dir)
+    return ExampleEncoder(problem.base_name, encoders, problem.float_sides)
 
 
 def _generate(

@@ -108,7 +108,9 @@ def _add_file(
     for parsed in _chunks(path, reader):
         features = {side: parsed[side] for side in vocab_sizes}
         for side, ids in features.items():
-            for fault, rows in _faults(ids, vocab_sizes[side]).items():
+            # The ids of numbers are bits.
+            vocab_size = None if side in reader.floats else vocab_sizes[side]
+            for fault, rows in _faults(ids, vocab_size).items():
                 where = [f"{name}, record {number + row}" for row in rows]
                 found.add_faults(f"{side} {fault}", where)
         examples = int(features["targets"].nrows())
@@ -126,13 +128,13 @@ def _add_file(
 
 def _chunks(path: str, reader: ExampleReader) -> Iterator[dict[str, tf.RaggedTensor]]:
     """Yields the ids `[n, (length)]` of the examples of a file."""
-    with naming_bad_file([path]):
+    with naming_bad_file([path], reader.floats):
         for records in record_chunks(path):
             yield reader.parse(records)
 
 
-def _faults(ids: tf.RaggedTensor, vocab_size: int) -> dict[str, list[int]]:
-    """Returns the rows of `[n, (length)]` ids with each fault."""
+def _faults(ids: tf.RaggedTensor, vocab_size: int | None) -> dict[str, list[int]]:
+    """Returns the rows of `[n, (length)]` ids with each fault; None: all ids are possible."""
     values, splits = ids.values.numpy(), ids.row_splits.numpy()
     row = ids.value_rowids().numpy()
     empty = np.diff(splits) == 0
@@ -144,7 +146,7 @@ def _faults(ids: tf.RaggedTensor, vocab_size: int) -> dict[str, list[int]]:
         "with EOS inside": np.unique(row[~is_last & (values == EOS_ID)]).tolist(),
         "with pad inside": np.unique(row[values == PAD_ID]).tolist(),
         "with ids outside the vocabulary": np.unique(
-            row[(values < 0) | (values >= vocab_size)]
+            row[(values < 0) | (values >= vocab_size)] if vocab_size is not None else row[:0]
         ).tolist(),
     }
 

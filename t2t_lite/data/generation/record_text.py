@@ -16,8 +16,9 @@ from t2t_lite.data.generation.generator import generate_data
 from t2t_lite.data.problem import SPLIT_FILE_NAMES, Problem
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.errors import UserError
+from t2t_lite.text.number_encoder import number_id
 from t2t_lite.text.sample import Sample
-from t2t_lite.text.text_encoder import TextEncoder
+from t2t_lite.text.text_encoder import EOS_ID, TextEncoder
 
 # A side's ids, with EOS.
 Ids = Mapping[str, Sequence[int]]
@@ -77,7 +78,8 @@ def samples(
     problem: Problem, encoders: Mapping[str, TextEncoder], group: FileGroup
 ) -> Iterator[tuple[Sample, Ids]]:
     """Yields the samples of a split as text, with their ids."""
-    for example in records.read_examples(group.files):
+    for example in records.read_examples(group.files, problem.float_sides):
         ids = {side: example.get(side, []) for side in problem.sides}
+        ids |= {side: [*map(number_id, ids[side]), EOS_ID] for side in problem.float_sides}
         text = {side: encoders[side].decode(ids[side]) for side in problem.sides}
         yield {"inputs": "", **text}, ids

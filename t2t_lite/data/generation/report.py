@@ -24,6 +24,7 @@ from t2t_lite.data.problem import DatasetSplit, Problem
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.progress import progress
+from t2t_lite.text.number_encoder import NumberEncoder
 from t2t_lite.text.sample import Sample
 from t2t_lite.text.text_encoder import EOS_ID
 
@@ -240,7 +241,8 @@ class TextStatistics:
         if encoded is None:
             encoded = [[*ids, EOS_ID] for ids in encoder.encode_lines(lines)]
         ids = np.fromiter(itertools.chain.from_iterable(encoded), np.int64)
-        counts += np.bincount(ids[ids < len(counts)], minlength=len(counts))
+        if not isinstance(encoder, NumberEncoder):  # whose ids are bits
+            counts += np.bincount(ids[ids < len(counts)], minlength=len(counts))
         for line in lines:
             if unknown := encoder.unknown(line):
                 self._unknown_in_all += len(unknown)
@@ -268,7 +270,11 @@ class TextStatistics:
     def describe_vocabulary(self) -> str:
         """Returns a table of the share of each vocabulary that occurs in the text."""
         encoders = list(self._encoders.values())
-        counted = {side: self._ids[side] for side in self._sides}
+        counted = {
+            side: self._ids[side]
+            for side in self._sides
+            if not isinstance(self._encoders[side], NumberEncoder)
+        }
         if len(encoders) == 2 and encoders[0] is encoders[1]:
             counted = {"both sides": self._ids["inputs"] + self._ids["targets"]}
         rows = [["vocabulary", "ids", *(f"seen >= {least}" for least in _OCCURRENCES)]]

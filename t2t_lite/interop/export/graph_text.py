@@ -7,8 +7,10 @@ from typing import Any, Protocol
 import tensorflow as tf
 
 from t2t_lite import extras
+from t2t_lite.data.number_ids import ids_of_numbers, numbers_of_ids
 from t2t_lite.text.imported_encoder import ImportedEncoder
 from t2t_lite.text.language_tokens import TRANSLATION, LanguageTokens
+from t2t_lite.text.number_encoder import MOST_DIGITS, NumberEncoder
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
 from t2t_lite.text.source_form import UNSEEN, has_text
 from t2t_lite.text.text_encoder import (
@@ -79,6 +81,29 @@ class _Labels:
     def detokenize(self, ids: tf.RaggedTensor) -> tf.Tensor:
         labels = tf.gather(self._labels, ids - self._FIRST)
         return tf.strings.reduce_join(labels, axis=-1, separator=" ")
+
+
+class _Numbers:
+    """`NumberEncoder` in a graph."""
+
+    def tokenize(self, lines: tf.Tensor) -> tf.RaggedTensor:
+        words = tf.strings.split(lines)
+        ids = ids_of_numbers(tf.strings.to_number(words.flat_values))
+        return words.with_flat_values(tf.cast(ids, tf.int32))
+
+    def detokenize(self, ids: tf.RaggedTensor) -> tf.Tensor:
+        numbers = numbers_of_ids(ids.flat_values)
+        # The shortest text that is the same number.
+        texts = tf.stack(
+            [
+                tf.strings.as_string(numbers, precision=digits, shortest=True)
+                for digits in range(1, MOST_DIGITS + 1)
+            ]
+        )
+        is_same = tf.strings.to_number(texts) == numbers
+        first = tf.argmax(tf.cast(is_same, tf.int32), axis=0)
+        texts = tf.gather(tf.transpose(texts), first, batch_dims=1)
+        return tf.strings.reduce_join(ids.with_flat_values(texts), axis=-1, separator=" ")
 
 
 class _Pieces(tf.Module):
@@ -168,6 +193,8 @@ def graph_tokenizer(encoder: TextEncoder) -> GraphTokenizer | None:
         text = encoder.graph_tokenizer()
     elif isinstance(encoder, ClassLabelEncoder):
         text = _Labels(encoder)
+    elif isinstance(encoder, NumberEncoder):
+        text = _Numbers()
     elif isinstance(encoder, ByteTextEncoder):
         text = _Bytes()
     else:

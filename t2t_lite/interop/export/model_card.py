@@ -117,7 +117,7 @@ def _task(problem: Problem) -> str:
     """Returns a hub's name for what a problem's models do."""
     if not problem.has_inputs:
         return "text-generation"
-    if problem.has_labels:
+    if not problem.has_text_targets:  # the hub has no task of its own for regression
         return "text-classification"
     return _TRANSLATION if problem.translates_lines else "text2text-generation"
 

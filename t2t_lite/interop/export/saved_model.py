@@ -12,6 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from t2t_lite import files, search
+from t2t_lite.data.number_ids import numbers_of_ids
 from t2t_lite.decoding.decoder import BATCH_CELLS, LEAST_LENGTH
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.interop.export.folder import new_folders, origin, write_companions
@@ -27,6 +28,7 @@ from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.search.factory import make_search
+from t2t_lite.search.number_search import NumberSearch
 from t2t_lite.search.parts import SearchPart
 from t2t_lite.search.search_loop import Hypotheses, SearchLoop
 from t2t_lite.text.imported_encoder import ImportedEncoder
@@ -52,7 +54,7 @@ model = tf.saved_model.load("{path}").signatures["serving_default"]
 print(model(inputs=tf.constant({example}))["outputs"].numpy())
 ```
 
-{details}
+{details}{numbers}
 Besides `outputs` there are `scores`; with return_beams=True both have beam_size columns, best first
 (an empty output with a score of -1e7 means that no more were found). An empty output with a score
 of NaN is an error, not a translation: the model output NaN instead of probabilities. A call takes
@@ -71,6 +73,7 @@ _DETAILS = {
         "padding before or after it.\nOutputs have no final 1; a row of zeros has an empty output.",
     },
 }
+_NUMBERS = "\n`numbers` are the numbers of each text, of which `outputs` are the bits.\n"
 _PROMPT_DETAILS = {
     TRANSLATE: {
         "example": '["How a text begins"]',
@@ -99,7 +102,7 @@ class IdsModule(tf.Module):
     def __init__(
         self,
         model: Seq2Seq,
-        search: SearchLoop,
+        search: SearchLoop | NumberSearch,
         hparams: DecodeHParams,
         start: Sequence[int] = (),
     ) -> None:
@@ -124,14 +127,18 @@ class IdsModule(tf.Module):
 
         Returns:
             `outputs` [N, T], ids without EOS, 0 after them, and `scores` [N]; with return_beams
-            [N, K, T] and [N, K], best first.
+            [N, K, T] and [N, K], best first. Of regression also `numbers` [N, T], which `outputs`
+            are the ids of; NaN where there is no text.
         """
         inputs = _truncated(_padded_at_end(inputs), self.max_input_size)
         ids, scores = self._in_batches(inputs)
         ids = _trimmed(tf.where(ids == EOS_ID, PAD_ID, ids))
         if not self._hparams.return_beams:
             ids, scores = ids[:, 0], scores[:, 0]
-        return {"outputs": ids, "scores": scores}
+        found = {"outputs": ids, "scores": scores}
+        if isinstance(self._search, NumberSearch):
+            found["numbers"] = numbers_of_ids(ids)
+        return found
 
     def _in_batches(self, inputs: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns ids [N, K, T] and scores [N, K], in bounded memory for any number of rows.
@@ -235,7 +242,8 @@ class TranslateModule(tf.Module):
         found = self._ids((_with_eos(ids) if self._ids.has_inputs else ids).to_tensor())
         outputs, scores = found["outputs"], found["scores"]
         rows = tf.reshape(outputs, [tf.size(scores), tf.shape(outputs)[-1]])  # [N * K, T]
-        texts = self._targets.detokenize(tf.ragged.boolean_mask(rows, rows > EOS_ID))
+        is_text = (rows != PAD_ID) & (rows != EOS_ID)
+        texts = self._targets.detokenize(tf.ragged.boolean_mask(rows, is_text))
         return {"outputs": tf.reshape(one_line(texts), tf.shape(scores)), "scores": scores}
 
 
@@ -285,6 +293,7 @@ def export(run: RunFolder, checkpoint: str | None, export_dir: str, hparams: Dec
                 search=", ".join(f"{name}={value}" for name, value in hparams.to_dict().items()),
                 path=f"{kind}/{folder.name.removesuffix(files.INCOMPLETE)}",
                 imports=_IMPORT_TEXT if kind == TRANSLATE and needs_tensorflow_text(run) else "",
+                numbers=_NUMBERS if kind == IDS and run.problem.has_numbers else "",
                 limit=f"the first {limit} subwords" if limit else "all subwords",
                 **(_DETAILS if model.takes_inputs else _PROMPT_DETAILS)[kind],
             )

@@ -20,6 +20,7 @@ from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.interop.imports import t2t_settings, t2t_variables
 from t2t_lite.interop.imports.run import save
 from t2t_lite.runs import checkpoint_files, run_folder
+from t2t_lite.runs.model_match import mismatch
 from t2t_lite.runs.run_settings import RunSettings
 from t2t_lite.text.text_encoder import RESERVED_TOKENS, TokenTextEncoder
 
@@ -31,6 +32,7 @@ _MODELS = (
     "attention_lm",
     "evolved_transformer",
     "transformer_encoder",
+    "transformer_regressor",
     "universal_transformer",
 )
 _STEP = "global_step"
@@ -75,10 +77,10 @@ def import_run(
     step, arrays = _read(path)
     name, model_class, hparams_class = _model_kind(folder, flags, arrays)
     resolved = t2t_settings.find_hparams(folder, flags, hparams_set, hparams, hparams_class)
-    if model_class.only_labels and not found.has_labels:
+    if no_match := mismatch(model_class, found):
         raise UserError(
-            f"{folder} has model {name!r}, a classifier, and problem {found.name!r} has no labels: "
-            "give --problem=NAME for that of the training"
+            f"{folder}: its model, {name}, {no_match.reason}: give --problem=NAME for that of the "
+            "training"
         )
     inputs, targets = _vocabulary_sizes(found, data_dir, path, arrays)
     model = model_class(resolved, inputs, targets)
@@ -180,8 +182,8 @@ def _vocabulary_sizes(
     except UserError as error:
         raise UserError(f"checkpoint {path}: {error}") from error
     for kind, rows in matrices.items():
-        # A classifier embeds its sources alone, whatever T2T calls the matrix.
-        is_of_inputs = kind == "input_emb" or problem.has_labels
+        # Without a decoder, sources alone are embedded, whatever T2T calls the matrix.
+        is_of_inputs = kind == "input_emb" or not problem.has_text_targets
         encoder = encoders["inputs" if is_of_inputs else "targets"]
         size = encoder.vocab_size
         if rows != size:

@@ -21,7 +21,7 @@ from t2t_lite.layers.transformer_layers import (
 )
 from t2t_lite.models.attention_lm import AttentionLM
 from t2t_lite.models.transformer import Transformer
-from t2t_lite.models.transformer_encoder import TransformerClassifier
+from t2t_lite.models.transformer_encoder import MeanOfEncoder, TransformerClassifier
 from t2t_lite.models.universal_transformer import (
     AdaptiveSteps,
     UniversalSteps,
@@ -32,8 +32,11 @@ from t2t_lite.systems.evolved_transformer import EvolvedDecoderLayer, EvolvedEnc
 
 # Some rows of an embedding matrix: `.../symbol_modality_VOCABULARY_CHANNELS/KIND/weights_NUMBER`.
 _SHARD = re.compile(r"(?P<matrix>\w+/symbol_modality_\d+_\d+/\w+)/weights_(?P<number>\d+)")
-# The linear layer to the classes; T2T repeats the name of its modality.
-_CLASSES = re.compile(r"\w+/(?:class_label_modality_\d+_\d+/)+dense/(?P<kind>kernel|bias)")
+# The linear layer to the classes; T2T repeats the name of its modality. Or that to the number.
+_CLASSES = re.compile(
+    r"\w+/(?:(?:class_label_modality_\d+_\d+/)+dense|(?:\w+/)*reg_top_ffn/model_top)"
+    r"/(?P<kind>kernel|bias)"
+)
 # Variables with axes more than ours: the Universal Transformer's signals of the recurrent steps,
 # [steps, 1, 1, D], and the kernels of convolutions.
 _STEP_SIGNALS = "/layer_embedding"
@@ -46,7 +49,7 @@ _CONVOLUTIONS = ("ffn/conv_hidden_relu/conv1_single", "ffn/conv_hidden_relu/conv
 
 
 # What can be imported.
-Model = Transformer | TransformerClassifier
+Model = Transformer | MeanOfEncoder
 
 
 class Part(NamedTuple):
@@ -152,13 +155,13 @@ def parts_of(model: Model) -> Iterator[Part]:
             else:
                 yield from _layer(layer, layer_scope, feed_forward)
         yield from _norm(part.end, f"{scope}/layer_prepostprocess")
-    if isinstance(model, TransformerClassifier):
+    if isinstance(model, MeanOfEncoder):
         yield from _dense(model.class_projection, "classes")
 
 
 def _sides(model: Model) -> tuple[str, ...]:
     """Returns the stacks of layers that a model has."""
-    if isinstance(model, TransformerClassifier):
+    if isinstance(model, MeanOfEncoder):
         return ("encoder",)
     return ("encoder", "decoder") if model.has_inputs else ("decoder",)
 
@@ -213,7 +216,7 @@ def _whole(variable: keras.Variable, name: str) -> Part:
 def _embeddings(model: Model, body: str) -> Iterator[Part]:
     h, targets, softmax = model.hparams, model.targets_embedding, model.softmax_embedding
     named_shared = h.shared_embedding_and_softmax_weights or h.shared_embedding
-    if isinstance(model, TransformerClassifier):
+    if isinstance(model, MeanOfEncoder):
         yield _whole(model.inputs_embedding.matrix, "shared" if named_shared else "input_emb")
         yield from _of_sources(model, body)
         return

@@ -89,8 +89,8 @@ class ProblemAdapter(problem.Problem):
     missing: ClassVar[str] = ""
     modalities: ClassVar[tuple[str, ...]] = (ModalityType.SYMBOL,)
     of_modalities: ClassVar[str] = (
-        "only sequences of symbols (ModalityType.SYMBOL), and labels of a Text2ClassProblem, are "
-        "available"
+        "only sequences of symbols (ModalityType.SYMBOL), labels of a Text2ClassProblem and "
+        "numbers of a Text2RealProblem are available"
     )
 
     def __init__(
@@ -171,7 +171,10 @@ class ProblemAdapter(problem.Problem):
             if not lacks and overrides(upstream, name):
                 lacks = f"a call of {name}: {instead}"
         if not lacks and not self._has_readable_examples():
-            lacks = "examples of another form (example_reading_spec): only lists of ids are read"
+            lacks = (
+                "examples of another form (example_reading_spec): only lists of ids, and of the "
+                "numbers of a Text2RealProblem, are read"
+            )
         if lacks:
             raise UserError(
                 f"problem {self.base_name!r} needs what t2t_lite does not have: {lacks} "
@@ -185,10 +188,11 @@ class ProblemAdapter(problem.Problem):
         if not overrides(self.upstream, "example_reading_spec"):
             return True
         fields, decoders = self.upstream.example_reading_spec()
-        kinds = {
+        found = [
             getattr(getattr(fields.get(side), "dtype", None), "name", "") for side in self.sides
-        }
-        return not decoders and kinds == {"int64"}
+        ]
+        kinds = ["float32" if side in self.float_sides else "int64" for side in self.sides]
+        return not decoders and found == kinds
 
     # ---- text and ids
 
@@ -287,7 +291,8 @@ class ProblemAdapter(problem.Problem):
     def _can_be_scored_by(self, metric: str) -> bool:
         """Whether a registered metric suits this kind of problem: outputs need inputs."""
         is_of_outputs = issubclass(registry.metrics()[metric], OutputMetric)
-        return metric != "roc_auc" and (self.has_inputs or not is_of_outputs)
+        is_of_text = metric != "roc_auc" and metric not in metrics.OF_NUMBERS
+        return is_of_text and (self.has_inputs or not is_of_outputs)
 
 
 # ---- the user's objects and classes

@@ -24,13 +24,18 @@ REGISTERED: Mapping[str, str] = {
     Metrics.BITS_PER_CHAR: "bits_per_char",
     Metrics.EDIT_DISTANCE: "edit_distance",
     Metrics.NEG_LOG_PERPLEXITY: "neg_log_perplexity",
+    Metrics.PEARSON: "pearson",
     Metrics.PREFIX_ACCURACY: "prefix_accuracy",
+    Metrics.RMSE: "rmse",
     Metrics.ROC_AUC: "roc_auc",
     Metrics.ROUGE_2_F: "rouge_2",
     Metrics.ROUGE_L_F: "rouge_l",
+    Metrics.UNPADDED_MSE: "mse",
     Metrics.WORD_ERROR_RATE: "word_error_rate",
 }
 
+# Those of them that are of numbers.
+OF_NUMBERS = {REGISTERED[name] for name in (Metrics.PEARSON, Metrics.RMSE, Metrics.UNPADDED_MSE)}
 
 _TAG = "metrics-"  # how the tags of an evaluation begin
 

@@ -68,8 +68,8 @@ def _checked(problem: Any, example: dict[str, tf.Tensor], returned: Any) -> dict
         lengths = found.shape[1:]
         if not found.dtype.is_integer or lengths.rank is None or any(n != 1 for n in lengths):
             raise _refusal(f"makes {side!r} {found.dtype.name} of shape {found.shape}")
-        if problem.has_labels and side == "targets" and found is not example[side]:
-            raise _refusal("changes the labels")
+        if not problem.has_text_targets and side == "targets" and found is not example[side]:
+            raise _refusal(f"changes the {'labels' if problem.has_labels else 'numbers'}")
         ids[side] = tf.cast(tf.reshape(found, [-1]), tf.int64)
     return ids
 

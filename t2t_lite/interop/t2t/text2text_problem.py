@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 from t2t_lite.data.generation import generator
-from t2t_lite.data.text_problems import checked_samples
+from t2t_lite.data.text2text_problem import checked_samples
 from t2t_lite.interop.t2t import generator_utils
 from t2t_lite.interop.t2t.adapter import adapted, needs, needs_samples
 from t2t_lite.interop.t2t.hparam import HParams

@@ -13,10 +13,12 @@ from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.errors import DataError
 from t2t_lite.interop.t2t import text_iterators
 from t2t_lite.interop.t2t.adapter import ProblemAdapter, adapted, module_of, overrides
+from t2t_lite.interop.t2t.metrics import OF_NUMBERS
 from t2t_lite.interop.t2t.modalities import ModalityType
 from t2t_lite.interop.t2t.text_encoder import NUM_RESERVED_TOKENS, ClassLabelEncoder
 from t2t_lite.metrics.base import OutputMetric
 from t2t_lite.text import text_encoder
+from t2t_lite.text.number_encoder import NumberEncoder, parsed_numbers
 from t2t_lite.text.sample import Sample
 from t2t_lite.text.text_encoder import EOS_ID, TabEncoder
 
@@ -264,3 +266,43 @@ class ConcatAdapter(ClassAdapter, text_problems.TextConcat2ClassProblem):
         encoders = super().feature_encoders(data_dir)
         concat = self.upstream.CONCAT_TOKEN
         return {**encoders, "inputs": TabEncoder(encoders["inputs"], concat)}
+
+
+class RealAdapter(TextAdapter, text_problems.Text2RealProblem):
+    """Regression."""
+
+    modalities: ClassVar[tuple[str, ...]] = (
+        *TextAdapter.modalities,
+        ModalityType.REAL,
+        ModalityType.REAL_L2_LOSS,
+    )
+    of_modalities: ClassVar[str] = (
+        "the loss of numbers is their squared error here (ModalityType.REAL_L2_LOSS)"
+    )
+
+    @property
+    def ntasks(self) -> int:
+        """The user's number of numbers."""
+        return int(self.upstream.ntasks)
+
+    def _can_be_scored_by(self, metric: str) -> bool:
+        """Whether a metric suits numbers."""
+        return metric in OF_NUMBERS
+
+    def inputs_for_vocab(self, data_dir: str, tmp_dir: str) -> Iterator[str]:
+        """Yields what T2T's own `generate_text_for_vocab` does."""
+        return (pair["inputs"] for pair in self.samples_for_vocab(data_dir, tmp_dir))
+
+    def feature_encoders(self, data_dir: str) -> dict[str, Any]:
+        """Returns the user's encoder of text, adapted, and that of numbers."""
+        return {**super().feature_encoders(data_dir), "targets": NumberEncoder(self.ntasks)}
+
+    def encoded_samples(
+        self, data_dir: str, tmp_dir: str, dataset_split: str
+    ) -> Iterator[dict[str, Any]]:
+        """Yields the samples of a split with T2T's ids and numbers."""
+        self.build_vocab(data_dir, tmp_dir)
+        encoder = self.feature_encoders(data_dir)["inputs"]
+        for sample in self.text_samples(data_dir, tmp_dir, dataset_split):
+            ids = [*encoder.encode(sample["inputs"]), EOS_ID]
+            yield {"inputs": ids, "targets": parsed_numbers(sample["targets"])}

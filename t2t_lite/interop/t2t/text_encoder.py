@@ -26,6 +26,7 @@ __all__ = [
     "RESERVED_TOKENS",
     "ByteTextEncoder",
     "ClassLabelEncoder",
+    "RealEncoder",
     "SubwordTextEncoder",
     "TextEncoder",
     "TokenTextEncoder",
@@ -389,6 +390,19 @@ class ClassLabelEncoder(TextEncoder):
     def decode_list(self, ids: Sequence[int]) -> list[str]:
         """Returns the labels of numbers."""
         return [self.class_labels[id_] for id_ in ids]
+
+
+class RealEncoder:
+    """Numbers, separated by white space; they have no ids."""
+
+    def encode(self, s: str) -> list[float]:
+        """Returns the numbers of a text."""
+        return [float(word) for word in s.split()]
+
+    def decode(self, ids: Iterable[float], strip_extraneous: bool = False) -> str:
+        """Returns numbers as a text."""
+        del strip_extraneous
+        return " ".join(map(str, ids))
 
 
 class AdaptedEncoder(text_encoder.TextEncoder):

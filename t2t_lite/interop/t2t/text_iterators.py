@@ -12,6 +12,7 @@ from typing import Any
 from t2t_lite.data.corpora.corpora import aligned
 from t2t_lite.errors import DataError, quoted
 from t2t_lite.text.bad_input import STRICT, BadInput
+from t2t_lite.text.number_encoder import numbers_of_line
 from t2t_lite.text.text_encoder import EOS_ID
 from t2t_lite.text.text_files import iterate_lines
 
@@ -123,6 +124,20 @@ def text2class_txt_iterator(
 
 def _number(label: str) -> int | None:
     return int(label) if _INTEGER.fullmatch(label) else None
+
+
+def text2real_txt_iterator(source_txt_path: str, target_txt_path: str) -> Iterator[dict[str, Any]]:
+    """Yields texts and lists of numbers, which white space separates.
+
+    Raises:
+        DataError: a line has something else, or the files have different numbers of lines.
+    """
+    bad = receiver()
+    names = f"{source_txt_path} and {target_txt_path}"
+    pairs = aligned(_lines(source_txt_path), _lines(target_txt_path), names, bad)
+    for line, (text, numbers) in enumerate(pairs, 1):
+        if bad.is_usable(text, numbers):
+            yield {"inputs": text, "targets": numbers_of_line(numbers, target_txt_path, line)}
 
 
 def text2text_generate_encoded(

@@ -12,16 +12,23 @@ from t2t_lite.interop.t2t.adapter import adapted, needs
 from t2t_lite.interop.t2t.hparam import HParams
 from t2t_lite.interop.t2t.metrics import Metrics
 from t2t_lite.interop.t2t.modalities import ModalityType
-from t2t_lite.interop.t2t.problem import DatasetSplit
+from t2t_lite.interop.t2t.problem import DatasetSplit, SpaceID
 from t2t_lite.interop.t2t.text2text_problem import Text2TextProblem
-from t2t_lite.interop.t2t.text_adapter import ClassAdapter, ConcatAdapter, TextAdapter
+from t2t_lite.interop.t2t.text_adapter import (
+    ClassAdapter,
+    ConcatAdapter,
+    RealAdapter,
+    TextAdapter,
+)
 from t2t_lite.interop.t2t.text_encoder import (
     ClassLabelEncoder,
+    RealEncoder,
     TokenTextEncoder,
     to_unicode_ignore_errors,
 )
 from t2t_lite.interop.t2t.text_iterators import (
     text2class_txt_iterator,
+    text2real_txt_iterator,
     text2self_txt_iterator,
     text2text_generate_encoded,
     text2text_txt_iterator,
@@ -47,6 +54,7 @@ __all__ = [
     "TextConcat2ClassProblem",
     "VocabType",
     "text2class_txt_iterator",
+    "text2real_txt_iterator",
     "text2self_txt_iterator",
     "text2text_generate_encoded",
     "text2text_txt_iterator",
@@ -293,18 +301,44 @@ class TextConcat2ClassProblem(Text2ClassProblem):
     CONCAT_TOKEN: ClassVar[str] = _Concat.CONCAT_TOKEN
 
 
+class Text2RealProblem(Text2TextProblem):
+    """Regression: samples are `{"inputs": text, "targets": [number, ...]}`."""
+
+    _t2t_lite_adapter: ClassVar[Any] = RealAdapter
+    ntasks = 1  # how many numbers each text has
+
+    def eval_metrics(self) -> Sequence[str]:
+        """Returns T2T's names of metrics."""
+        return [Metrics.RMSE, *([Metrics.PEARSON] if self.ntasks == 1 else [])]
+
+    def generate_text_for_vocab(self, data_dir: str, tmp_dir: str) -> Iterator[str]:
+        """Yields the texts of the first samples of training, without their numbers."""
+        return iter(adapted(self).inputs_for_vocab(data_dir, tmp_dir))
+
+    def feature_encoders(self, data_dir: str) -> dict[str, Any]:
+        """Returns the encoder of text, and that of numbers."""
+        encoder = self.get_or_create_vocab(data_dir, "", force_get=True)
+        return {"inputs": encoder, "targets": RealEncoder()}
+
+    def hparams(self, defaults: HParams, model_hparams: HParams) -> None:
+        """Sets modalities, and the sizes of the vocabulary and of the targets."""
+        encoders = self._encoders or {}
+        defaults.modality = dict.fromkeys(encoders, ModalityType.SYMBOL)
+        defaults.vocab_size = {
+            side: self.ntasks if side == "targets" else encoder.vocab_size
+            for side, encoder in encoders.items()
+        }
+        defaults.modality["targets"] = ModalityType.REAL_L2_LOSS
+        defaults.target_space_id = SpaceID.REAL
+        defaults.add_hparam("regression_targets", True)
+
+
 # ---- problems that this package does not have, whose classes can be defined
 
 
 def _lacking(missing: str) -> Any:
     """Returns the adapter of problems that need what this package does not have."""
     return type("TextAdapter", (TextAdapter,), {"missing": missing})
-
-
-class Text2RealProblem(Text2TextProblem):
-    """Regression."""
-
-    _t2t_lite_adapter = _lacking("a model of numbers (Text2RealProblem)")
 
 
 class QuestionAndContext2TextProblem(Text2TextProblem):

@@ -32,7 +32,7 @@ def check_problem(problem: object, name: str) -> Text2TextProblem:
     if (
         not isinstance(problem, Text2TextProblem)
         or not problem.has_inputs
-        or problem.has_labels
+        or not problem.has_text_targets
         or problem.was_copy
         or problem.writes_files
         or problem.encodes_samples

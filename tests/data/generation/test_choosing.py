@@ -176,6 +176,7 @@ def test_vocabularies_of_another_size_are_noticed(
         ("translate_ende_locale", 29_000, "transformer_quickstart3", "transformer"),
         ("translate_enfr_locale2_rev", 29_000, "transformer_quickstart2", "transformer"),
         ("sentiment_imdb", 25_000, "transformer_tiny", "transformer_encoder"),
+        ("text2real_tmpdir", 5000, "transformer_tiny", "transformer_regressor"),
         ("parsing_treebank_sample_phrases", 3000, "transformer_treebank2", "transformer"),
         ("translate_enja_libreoffice", 20_000, "transformer_multi30k_prenorm", "transformer"),
         ("translate_enzh_wmt32k", 250_000, "transformer_pairs150k", "transformer"),

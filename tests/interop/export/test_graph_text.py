@@ -11,6 +11,7 @@ from support.copying import Bytes
 from support.tensorflow_text import needs_tensorflow_text
 from t2t_lite import registry
 from t2t_lite.interop.export.graph_text import graph_tokenizer, one_line, source_text, valid_text
+from t2t_lite.text.number_encoder import NumberEncoder
 from t2t_lite.text.source_form import source_form
 from t2t_lite.text.text_encoder import ByteTextEncoder, ClassLabelEncoder
 
@@ -110,3 +111,23 @@ def test_labels_in_a_graph():
     ids = labels.tokenize(tf.constant(["entailed", "", "not entailed"]))
     assert ids.to_list() == [[3], [], [2]]
     assert labels.detokenize(ids).numpy().tolist() == [b"entailed", b"", b"not entailed"]
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    st.lists(
+        st.tuples(*2 * [st.floats(width=32, allow_nan=False, allow_infinity=False)]).filter(
+            lambda pair: all(number == 0 or abs(number) > 1e-37 for number in pair)
+        ),
+        min_size=1,
+    )
+)
+@example([(0.1, -2.5), (1e-8, 3e38), (123456.0, -0.0), (1 / 3, 16777216.0)])
+def test_numbers_are_written_as_by_the_decoder(pairs):
+    encoder = NumberEncoder(2)
+    numbers = graph_tokenizer(encoder)
+    lines = [" ".join(map(repr, pair)) for pair in pairs]
+    ids = [encoder.encode(line) for line in lines]
+    found = numbers.detokenize(tf.ragged.constant(ids, tf.int32))
+    assert found.numpy().tolist() == [encoder.decode(row).encode() for row in ids]
+    assert numbers.tokenize(tf.constant(lines)).to_list() == ids

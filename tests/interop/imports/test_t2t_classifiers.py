@@ -5,10 +5,12 @@ import pytest
 
 from support import t2t_arithmetic, t2t_files
 from support.commands import printed_by
+from support.registries import restored
 from support.rounding import assert_close
 from support.terms import log_prob_terms
 from t2t_lite import registry
 from t2t_lite.bin import t2t_decoder
+from t2t_lite.data import text_problems
 from t2t_lite.models.transformer_encoder import TransformerClassifier
 
 PROBLEM = "sentiment_imdb_characters"
@@ -87,3 +89,24 @@ def test_what_does_not_fit_is_named(t2t, capsys):
     )
     t2t_files.write_tokens(folder / "data", "vocab.copy_sequence.tokens", VOCAB_SIZE)
     assert "problem 'copy_sequence' has no labels" in t2t_files.refused(folder, capsys)
+
+
+def test_numbers_are_those_of_t2ts_arithmetic(tmp_path):
+    """The regressor, every part of it: `transformer_regressor`."""
+    model_name, problem = "transformer_regressor", "grades_of_bytes"
+    members = {"vocab_type": text_problems.VocabType.CHARACTER, "base_name": problem}
+    with restored(registry._problems):
+        registry.register_problem(problem)(
+            type("Grades", (text_problems.Text2RealProblem,), {**members, "generate_samples": None})
+        )
+        hparams = registry.hparams("transformer_tiny").override(SIZES)
+        arrays = t2t_arithmetic.draw_variables(model_name, hparams, VOCAB_SIZE, classes=1)
+        t2t_files.write_checkpoint(tmp_path / "t2t", arrays)
+        flags = {"hparams_set": "transformer_tiny", "hparams": SIZES}
+        t2t_files.write_flags(tmp_path / "t2t", problem=problem, model=model_name, **flags)
+        (tmp_path / "data").mkdir()
+        assert t2t_files.import_run(tmp_path, "--target_space_id=3") == 0
+        _, model = t2t_files.restored(tmp_path)
+    inputs = np.array([[3, 10, 7, 1], [60, 200, 9, 1]], np.int32)
+    wanted = t2t_arithmetic.class_logits(hparams, arrays, inputs, space=3, model=model_name)
+    assert_close(model.numbers(inputs), wanted, log_prob_terms(model, inputs.shape[1]))

@@ -22,8 +22,10 @@ _KINDS = {
     "two labels": text_problems.Text2ClassProblem,
     "labels of several texts": text_problems.TextConcat2ClassProblem,
     "three labels": text_problems.Text2ClassProblem,
+    "numbers": text_problems.Text2RealProblem,
 }
-_ALL = [*_KINDS]
+_NUMBERS = ["numbers"]
+_ALL = [kind for kind in _KINDS if kind not in _NUMBERS]
 _PAIRS = ["ids", "pairs", "translation"]
 _TEXTS = [*_PAIRS, "text alone", "pieces of text"]
 _TWO_LABELS = ["two labels", "labels of several texts"]
@@ -42,6 +44,9 @@ _TABLE = {
     "ROUGE_L_F": _PAIRS,
     "WORD_ERROR_RATE": _PAIRS,
     "ROC_AUC": _TWO_LABELS,
+    "RMSE": _NUMBERS,
+    "UNPADDED_MSE": _NUMBERS,
+    "PEARSON": _NUMBERS,
 }
 _NAMES = {name: value for name, value in vars(Metrics).items() if name.isupper()}
 

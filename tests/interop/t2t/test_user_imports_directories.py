@@ -215,6 +215,14 @@ RUNNING = [
     Case("tags_before_sources", "translate_deen_iwslt8k_tagged", "transformer_iwslt_tiny"),
     Case("tags_before_sources", "translate_ende_own_pairs", "transformer_iwslt_tiny"),
     Case("spelling", "spelling_small"),
+    Case("numbers_of_texts", "length_of_lines", model="transformer_regressor"),
+    Case(
+        "numbers_of_texts",
+        "length_and_sign",
+        model="transformer_regressor",
+        training="length_and_sign: metrics without counterpart: accuracy",
+    ),
+    Case("numbers_of_texts", "encoded_numbers", model="transformer_regressor"),
 ]
 
 REFUSED_DATA = [

@@ -1,0 +1,73 @@
+"""Files of texts and their numbers."""
+
+import pytest
+
+from t2t_lite import registry
+from t2t_lite.data.generation import generator
+from t2t_lite.data.generation.config import DatagenOptions
+from t2t_lite.data.records import read_examples
+from t2t_lite.data.text_problems import VocabType
+from t2t_lite.errors import DataError, UserError
+from t2t_lite.problems.text2real_tmpdir import Text2realTmpdir
+
+OPTIONS = DatagenOptions(num_workers=1)
+
+
+class Few(Text2realTmpdir):
+    """The problem with one file, and bytes."""
+
+    base_name = "few_numbers"
+    vocab_type = VocabType.CHARACTER
+
+    @property
+    def dataset_splits(self):
+        return [{**entry, "shards": 1} for entry in super().dataset_splits]
+
+
+def write(folder, texts, numbers, split="train"):
+    folder.mkdir(exist_ok=True)
+    (folder / f"inputs.{split}.txt").write_text("".join(f"{text}\n" for text in texts))
+    (folder / f"targets.{split}.txt").write_text("".join(f"{line}\n" for line in numbers))
+
+
+def generate(folder):
+    generator.generate_data(Few(), str(folder / "data"), str(folder / "text"), OPTIONS)
+    paths = Few().existing_filepaths(str(folder / "data"), "train")
+    return sorted(one["targets"] for one in read_examples(paths, ("targets",)))
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_there_are_as_many_numbers_as_in_the_first_line(tmp_path, count):
+    rows = [[0.5 * i, -i][:count] for i in range(40)]
+    write(tmp_path / "text", map(str, range(40)), ["\t".join(map(str, row)) for row in rows])
+    assert generate(tmp_path) == rows[:38]  # the last ones are held out
+    encoders = Few().get_feature_encoders(str(tmp_path / "data"))
+    assert encoders["targets"].vocab_size == 2 + count
+    (name,) = Few().vocab_files()[-1:]
+    (tmp_path / "data" / name).unlink()
+    with pytest.raises(UserError, match=f"{name} does not say how many numbers"):
+        Few().get_feature_encoders(str(tmp_path / "data"))
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ("red", r"targets\.train\.txt, line 7: expected numbers, got 'red'"),
+        ("1,5\t2", r"targets\.train\.txt, line 7: expected numbers, got '1,5'"),
+        ("0.5\tnan", r"targets\.train\.txt, line 7: expected numbers, got 'nan'"),
+        ("1", r"targets\.train\.txt, line 7: expected 2 numbers, as in line 1, got '1'"),
+        ("", r"targets\.train\.txt, line 7: expected numbers, got ''"),
+    ],
+)
+def test_a_bad_line_is_named(tmp_path, bad, message):
+    lines = ["1\t2"] * 40
+    lines[6] = bad
+    write(tmp_path / "text", map(str, range(40)), lines)
+    with pytest.raises(DataError, match=message):
+        generate(tmp_path)
+
+
+def test_it_is_registered():
+    found = registry.problem("text2real_tmpdir")
+    assert found.has_numbers
+    assert found.metrics[0] == "rmse"
