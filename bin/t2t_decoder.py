@@ -6,7 +6,7 @@ from t2t_lite import registry
 from t2t_lite.bin.command import Command, config_flags, from_flags
 from t2t_lite.bin.console import quiet_import
 from t2t_lite.data.problem import split_to_decode
-from t2t_lite.decoding.config import STANDARD_INPUT, TEXT, DecoderConfig
+from t2t_lite.decoding.config import JSON, STANDARD_INPUT, TEXT, DecoderConfig
 from t2t_lite.decoding.documents.kinds import DOCUMENTS, ending, is_document
 from t2t_lite.decoding.request import OF_TRANSLATION
 from t2t_lite.decoding.shards import own_files
@@ -108,9 +108,18 @@ def _check_document(args: types.SimpleNamespace) -> None:
     """Raises UsageError if flags do not fit a document, or the lack of one."""
     if args.as_lines and not args.decode_from_file:
         raise UsageError("--as_lines needs --decode_from_file")
+    if args.review_below and not args.quality_run:
+        raise UsageError("--review_below needs confidences: give --quality_run")
+    if args.quality_run and args.output_format != JSON and not args.review_below:
+        raise UsageError(
+            "--quality_run tells confidences in JSON (--output_format=json), or in documents "
+            "(--review_below): give one of the two"
+        )
     if not _is_document(args):
         if args.fuzzy:
             raise UsageError("--fuzzy needs a .po file (--decode_from_file)")
+        if args.review_below:
+            raise UsageError("--review_below needs a .po or XLIFF file (--decode_from_file)")
         return
     COMMAND.require(args, "decode_to_file")
     for name in ("score_file", "prefix_file", "decode_reference"):
@@ -123,6 +132,8 @@ def _check_document(args: types.SimpleNamespace) -> None:
             "--fuzzy is for .po files: XLIFF says in every new translation that a machine made it, "
             "and HTML has no such mark"
         )
+    if args.review_below and not DOCUMENTS[ending(args.decode_from_file)].has_states:
+        raise UsageError("--review_below is for .po and XLIFF files: HTML has no such mark")
 
 
 def _is_document(args: types.SimpleNamespace) -> bool:

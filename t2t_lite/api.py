@@ -73,6 +73,7 @@ class Run(run_folder.RunFolder):
         search: "str | Sequence[SearchPart]" = "",
         engine: str = TENSORFLOW,
         compute_type: str = FLOAT32,
+        quality_run: str | pathlib.Path = "",
         **decode_hparams: Any,
     ) -> "Translator":
         """Returns a function from text to text.
@@ -85,6 +86,8 @@ class Run(run_folder.RunFolder):
                 Transformers alone; it keeps an export of the checkpoint in the run folder.
             compute_type: what CTranslate2 computes in: "float32", "int8"..., or "auto": the fastest
                 one that the processor has instructions for.
+            quality_run: run folder of a quality model, which tells the `confidence` of each
+                `Translation`; "": none.
             **decode_hparams: changes to the problem's search settings, such as `beam_size=8`;
                 the names are those of `--decode_hparams`.
 
@@ -94,6 +97,7 @@ class Run(run_folder.RunFolder):
                 engine.
         """
         from t2t_lite.decoding.decoder import Decoder
+        from t2t_lite.decoding.loading import opened_quality
         from t2t_lite.decoding.translator import Translator
 
         parts: Sequence[SearchPart] = ()
@@ -103,7 +107,8 @@ class Run(run_folder.RunFolder):
             parts = search
         hparams = DecodeHParams.of(self).copy(**decode_hparams)
         decoder = Decoder.from_run(
-            self, self.checkpoint(checkpoint), hparams, parts, engine, compute_type
+            *(self, self.checkpoint(checkpoint), hparams, parts, engine, compute_type),
+            quality=opened_quality(_expanded(quality_run) if quality_run else ""),
         )
         return Translator(decoder)
 

@@ -51,6 +51,10 @@ METRICS_HELP = (
     "(sources, outputs, references) and prints one number per line, or one for all. Quote commas "
     "in the program's own arguments: \"command:./score.sh 'a,b'\" (default: the problem's own)."
 )
+QUALITY_HELP = (
+    "Run folder of a quality model (problem quality_tmpdir), which tells the confidence of each "
+    "output, from 0 to 1: in JSON, in Python and over HTTP."
+)
 _SHORT = "short for the decode hparam of this name."
 _MUST_AGREE = "Must agree with the run folder, if given."
 
@@ -97,6 +101,13 @@ class DecoderConfig(Config):
     fuzzy: bool = setting(
         False, "Mark the new translations of a .po file as fuzzy, for somebody to review."
     )
+    review_below: float = setting(
+        0.0,
+        "Mark the new translations of a .po or XLIFF file whose confidence (--quality_run) is less "
+        "for review, and no others.",
+        minimum=0,
+        maximum=1,
+    )
     decode_interactive: bool = setting(False, "Decode lines as you type them.")
     score_file: str = setting(
         "",
@@ -141,6 +152,7 @@ class DecoderConfig(Config):
         writes=True,
         group="Output",
     )
+    quality_run: str = setting("", QUALITY_HELP, path=True)
     output_format: str = setting(
         "text",
         "Lines of text; of JSON with tokens, scores, log-probabilities and attention; or of the "

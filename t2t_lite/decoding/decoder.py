@@ -32,6 +32,7 @@ from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text.text_encoder import EOS_ID
 
 if TYPE_CHECKING:
+    from t2t_lite.decoding.quality import QualityModel
     from t2t_lite.runs import run_folder
     from t2t_lite.search.parts import SearchPart
 
@@ -58,6 +59,7 @@ class Decoder:
         problem: determines how outputs are shown.
         long_input: what is done with sources that are too long: "split" or "truncate".
         with_details: whether hypotheses include their `details`, which takes another pass.
+        quality: tells how good outputs are; None: nothing does.
 
     Raises:
         UsageError: a stage cannot do what the hparams ask.
@@ -76,13 +78,14 @@ class Decoder:
         problem: Problem,
         long_input: str = "split",
         with_details: bool = False,
+        quality: "QualityModel | None" = None,
     ) -> None:
         self.engine = engine
         self.problem = problem
         self.hparams = engine.hparams
         self._long_input = long_input
         self._with_details = with_details
-        self.text = StagedCodec(problem, engine)
+        self.text = StagedCodec(problem, engine, quality)
         self.text.stages(NOTHING)
         self.cutter = Cutter(self.text, long_input)
 
@@ -127,7 +130,7 @@ class Decoder:
             with_details: whether hypotheses include their `details`.
         """
         engine = self.engine.returning_beams(return_beams)
-        return Decoder(engine, self.problem, self._long_input, with_details)
+        return Decoder(engine, self.problem, self._long_input, with_details, self.text.quality)
 
     def decode(
         self,

@@ -82,7 +82,13 @@ class DecodingOrigin:
         """
         if self.others:
             self.fingerprint.require_unchanged(*self.others)
-        return self.values(trained) | {"release": __version__, "engine": decoder.engine.kind}
+        quality = decoder.text.quality
+        judged = {"quality": quality.origin()} if quality else {}
+        return self.values(trained) | {
+            "release": __version__,
+            "engine": decoder.engine.kind,
+            **judged,
+        }
 
     def _shard(self) -> dict[str, Any]:
         """Returns which part of the inputs is decoded; nothing if all of it is."""

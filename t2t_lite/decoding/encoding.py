@@ -3,6 +3,7 @@
 import functools
 import itertools
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from t2t_lite.text.tags.blocks import Blocks
 from t2t_lite.text.tags.tokens import Token
 from t2t_lite.text.text_encoder import EOS_ID
 
+if TYPE_CHECKING:
+    from t2t_lite.decoding.quality import QualityModel
+
 _KEPT = 256  # options whose stages are kept: as many as a server's queue has requests
 
 
@@ -27,13 +31,16 @@ class StagedCodec(TextCodec):
     Args:
         problem: as in `TextCodec`.
         engine: as in `TextCodec`.
+        quality: as in `TextCodec`.
 
     Attributes:
         stages: returns the `Stages` that options ask for, checked.
     """
 
-    def __init__(self, problem: Problem, engine: Engine) -> None:
-        super().__init__(problem, engine)
+    def __init__(
+        self, problem: Problem, engine: Engine, quality: "QualityModel | None" = None
+    ) -> None:
+        super().__init__(problem, engine, quality)
         self.stages = functools.lru_cache(_KEPT)(self._stages)
 
     def encode(

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from t2t_lite import registry
 from t2t_lite.decoding.config import CTRANSLATE2, JSON, TEXT, DecoderConfig
@@ -11,6 +12,9 @@ from t2t_lite.decoding.trained_model import TrainedModel
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.runs import checkpoint_files, run_folder
 from t2t_lite.runs.checkpoint_names import named_model
+
+if TYPE_CHECKING:
+    from t2t_lite.decoding.quality import QualityModel
 
 
 def find_models(config: DecoderConfig) -> list[TrainedModel]:
@@ -70,8 +74,18 @@ def load_decoder(
         opened = open_tensorflow(trained, hparams, decoding_devices(config.worker_gpu))
     for one in opened.trained:
         one.require_same_vocabulary()
-    decoder = Decoder(opened.engine, run.problem, config.long_input, with_details)
+    quality = opened_quality(config.quality_run)
+    decoder = Decoder(opened.engine, run.problem, config.long_input, with_details, quality)
     return decoder, opened.trained
+
+
+def opened_quality(folder: str) -> "QualityModel | None":
+    """Returns the quality model of a run folder; "": none."""
+    if not folder:
+        return None
+    from t2t_lite.decoding.quality import QualityModel  # loads TensorFlow
+
+    return QualityModel(folder)
 
 
 def _find(name: str, config: DecoderConfig) -> TrainedModel:

@@ -1,6 +1,7 @@
 """From text to ids and back: what a model reads for a text, and what users see of its outputs."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from t2t_lite.data.problem import Problem
 from t2t_lite.decoding.engine import Engine
@@ -9,6 +10,9 @@ from t2t_lite.errors import DataError
 from t2t_lite.search.decode_hparams import LONGEST
 from t2t_lite.text.languages import ANY, Languages, speaking
 from t2t_lite.text.text_encoder import EOS_ID, RESERVED_TOKENS, TextEncoder
+
+if TYPE_CHECKING:
+    from t2t_lite.decoding.quality import QualityModel
 
 # An output is one line of a file, and one column where all beams are written.
 _SEPARATORS = str.maketrans("\n\r\t", "   ")
@@ -20,16 +24,21 @@ class TextCodec:
     Args:
         problem: converts lines to sources, and outputs to what users see.
         engine: knows the encoders of "inputs" and "targets", and what the model has learned.
+        quality: tells how good outputs are; None: nothing does.
 
     Attributes:
         problem: as above.
         engine: as above.
+        quality: as above.
         encoders: those of the engine.
         has_inputs: whether the model reads sources; else the lines are prompts.
         max_input_size: the ids that a source may have, EOS included; 0: no limit.
     """
 
-    def __init__(self, problem: Problem, engine: Engine) -> None:
+    def __init__(
+        self, problem: Problem, engine: Engine, quality: "QualityModel | None" = None
+    ) -> None:
+        self.quality = quality
         self.problem = problem
         self.engine = engine
         self.encoders = engine.encoders

@@ -8,6 +8,7 @@ from t2t_lite.decoding.config import (
     ENGINE_HELP,
     ENGINES,
     FLOAT32,
+    QUALITY_HELP,
     TENSORFLOW,
 )
 from t2t_lite.runs.config import TrainedModelConfig
@@ -25,6 +26,7 @@ class ServerConfig(TrainedModelConfig):
     )
     engine: str = setting(TENSORFLOW, ENGINE_HELP, choices=ENGINES)
     compute_type: str = setting(FLOAT32, COMPUTE_TYPE_HELP, choices=COMPUTE_TYPES)
+    quality_run: str = setting("", QUALITY_HELP, path=True)
     host: str = setting(
         "127.0.0.1",
         "Address to listen on; 0.0.0.0 accepts connections from the whole network.",

@@ -12,6 +12,7 @@ from t2t_lite.decoding.config import CTRANSLATE2
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.divergence import NoOutputError
 from t2t_lite.decoding.hypotheses import Hypothesis, Source, first_different
+from t2t_lite.decoding.loading import opened_quality
 from t2t_lite.decoding.long_lines import with_plain_breaks
 from t2t_lite.decoding.output_formats import fields_of
 from t2t_lite.decoding.stages.stage import RefusedError
@@ -61,7 +62,10 @@ class RequestTranslator:
             # It lends a line's candidates to the others of its batch: those of other clients.
             hparams = hparams.copy(batch_size=1)
         decoder = Decoder.from_run(
-            run, checkpoint, hparams, engine=limits.engine, compute_type=limits.compute_type
+            *(run, checkpoint, hparams),
+            engine=limits.engine,
+            compute_type=limits.compute_type,
+            quality=opened_quality(limits.quality_run),
         )
         decoder.decode([Source("", [EOS_ID])])  # the first client should not wait for compilation
         return cls(decoder, metrics, limits)

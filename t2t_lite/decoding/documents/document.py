@@ -2,7 +2,7 @@
 
 import collections
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Protocol
 
 ICU_MESSAGES = "ICU messages"  # why a text is left
@@ -45,8 +45,13 @@ class Document(Protocol):
     def report(self) -> Report:
         """What becomes of its texts; that of `translated` is final."""
 
-    def translated(self, outputs: Sequence[str]) -> bytes:
+    def translated(self, outputs: Sequence[str], doubtful: Container[int] | None = None) -> bytes:
         """Returns the document with the translations of its segments.
+
+        Args:
+            outputs: the translations.
+            doubtful: the places of those that somebody should review, and no others; None: it is
+                not known which.
 
         Raises:
             DataError: its encoding lacks a character of them.

@@ -3,7 +3,7 @@
 import codecs
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from t2t_lite.decoding.documents.document import ICU_MESSAGES, Report
 from t2t_lite.text.charsets import Charset, read_by_browsers
@@ -51,7 +51,7 @@ class HtmlPage:
             self.segments.append(piece.line)
         self.report.translated = len(self.segments)
 
-    def translated(self, outputs: Sequence[str]) -> bytes:
+    def translated(self, outputs: Sequence[str], doubtful: Container[int] | None = None) -> bytes:
         """Returns the page with the translations of its segments."""
         edits = [
             (start, end, output.translate(FROM_LINE))

@@ -1,6 +1,7 @@
 """Translates a document: its segments are decoded as the lines of a file, and put back."""
 
 import dataclasses
+import json
 import logging
 import pathlib
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 from t2t_lite import files
 from t2t_lite.decoding import jobs
 from t2t_lite.decoding.batch_journal import WRITTEN_BESIDE
-from t2t_lite.decoding.config import DecoderConfig
+from t2t_lite.decoding.config import JSON, TEXT, DecoderConfig
 from t2t_lite.decoding.documents.document import Document
 from t2t_lite.decoding.documents.kinds import DOCUMENTS, ending
 from t2t_lite.decoding.loading import find_models
@@ -71,10 +72,16 @@ def run(config: DecoderConfig) -> None:
     for path in (target, segments):
         files.refuse_overwriting(path, [*inputs, *own], WRITTEN_BESIDE)
     files.write_text(segments, "".join(f"{text}\n" for text in texts))
+    asked["output_format"] = JSON if config.review_below else TEXT
     lines = dataclasses.replace(config, decode_from_file=segments, **asked)
     with jobs.decoded(lines, trained) as journal:
+        found = [*journal.lines()]
+        doubtful = None
+        if config.review_below:
+            confidences = [_confidence(line.text) for line in found]
+            doubtful = {n for n, own in enumerate(confidences) if own < config.review_below}
         try:
-            translated = document.translated([line.output.text for line in journal.lines()])
+            translated = document.translated([line.output.text for line in found], doubtful)
         except DataError as error:
             raise DataError(f"{source}: {error}") from None
         journal.finish(translated)
@@ -82,3 +89,9 @@ def run(config: DecoderConfig) -> None:
     for note in document.report.notes:
         log.warning("%s: %s", source, note)
     log.info("wrote %s: %s", target, document.report)
+
+
+def _confidence(line: str) -> float:
+    """Returns the confidence of the first output in a line of JSON."""
+    hypotheses = json.loads(line)["hypotheses"]
+    return float(hypotheses[0]["confidence"]) if hypotheses else 0.0

@@ -19,19 +19,25 @@ class Kind(NamedTuple):
         endings: of the files' names.
         read: returns a document, from the contents of its file, whether its new translations are
             to be marked for review, and the language of these ("": unknown).
-        is_reviewed: whether they can be marked.
+        is_reviewed: whether they can be marked, all of them.
+        has_states: whether those that are doubtful can be marked.
     """
 
     endings: tuple[str, ...]
     read: Callable[[bytes, bool, str], Document]
     is_reviewed: bool = False
+    has_states: bool = False
 
 
 _KINDS = (
     Kind((".html", ".htm"), lambda contents, _, __: HtmlPage(contents)),
     Kind((".xhtml", ".xht"), lambda contents, _, __: HtmlPage(contents, is_xml=True)),
-    Kind((".po", ".pot"), lambda contents, fuzzy, _: PoFile(contents, fuzzy), is_reviewed=True),
-    Kind((".xliff", ".xlf"), lambda contents, _, language: XliffFile(contents, language)),
+    Kind((".po", ".pot"), lambda contents, fuzzy, _: PoFile(contents, fuzzy), True, True),
+    Kind(
+        (".xliff", ".xlf"),
+        lambda contents, _, language: XliffFile(contents, language),
+        has_states=True,
+    ),
 )
 DOCUMENTS = {ending: kind for kind in _KINDS for ending in kind.endings}
 _PACKED = (".gz", ".bz2", ".xz", ".zst")

@@ -1,8 +1,9 @@
 """Gettext's .po files, edited in place: messages get the translations that they lack."""
 
 import collections
+import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 
 from t2t_lite.decoding.documents.document import ICU_MESSAGES, Report
 from t2t_lite.decoding.documents.po_messages import Form, Message, messages
@@ -68,8 +69,8 @@ class PoFile:
         lines = (line for text, _ in self._texts.values() for line in _LINE.findall(text))
         return [line for line in lines if has_text(line)]
 
-    def translated(self, outputs: Sequence[str]) -> bytes:
-        """Returns the file with the translations of its segments."""
+    def translated(self, outputs: Sequence[str], doubtful: Container[int] | None = None) -> bytes:
+        """Returns the file with the translations of its segments; see `Document.translated`."""
         left = iter(outputs)
 
         def output(line: re.Match[str]) -> str:
@@ -79,12 +80,19 @@ class PoFile:
             key: agreeing(key[0], _LINE.sub(output, text), key[1], meant)
             for key, (text, meant) in self._texts.items()
         }
+        places = itertools.count()
+        doubted = {
+            key
+            for key, (text, _) in self._texts.items()
+            for line in _LINE.findall(text)
+            if has_text(line) and next(places) in (doubtful or ())
+        }
         edits: list[tuple[int, int, str]] = []
         changed = 0
         for message, keys in self._todo:
             texts = {form: text for form, key in keys.items() if (text := targets[key]) is not None}
             if len(texts) == len(keys):
-                edits += self._edits(message, texts)
+                edits += self._edits(message, texts, not doubted.isdisjoint(keys.values()))
             else:
                 changed += 1
         self.report.translated = len(self._todo) - changed
@@ -117,9 +125,11 @@ class PoFile:
             return message, {n: (singular if ones[n] else plural, name) for n in lacking}
         return None
 
-    def _edits(self, message: Message, texts: Mapping[int, str]) -> Iterator[tuple[int, int, str]]:
+    def _edits(
+        self, message: Message, texts: Mapping[int, str], is_doubtful: bool
+    ) -> Iterator[tuple[int, int, str]]:
         """Yields what to write in place of which characters."""
-        if self._fuzzy and not message.is_fuzzy:
+        if (self._fuzzy or is_doubtful) and not message.is_fuzzy:
             comment = " fuzzy," if message.flags_at else f"#, fuzzy{self._newline}"
             place = message.flags_at or message.start
             yield place, place, comment

@@ -2,7 +2,8 @@
 
 import dataclasses
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from t2t_lite.decoding.documents.document import ICU_MESSAGES, Report
 from t2t_lite.errors import DataError, quoted
@@ -26,11 +27,39 @@ _UNITS = ("trans-unit", "segment")
 _UNFINISHED = ("new", "initial", "needs-translation")
 _FINISHED = ("translated", "reviewed", "final", "signed-off")
 _REVIEW = {"state": "needs-review-translation", "state-qualifier": "leveraged-mt"}
+_SURE = {**_REVIEW, "state": "translated"}
 _TRANSLATED = {"state": "translated"}
+_DOUBTFUL = {**_TRANSLATED, "subState": "t2t_lite:needs-review"}
 _DECLARATION = re.compile(rb"\s*<\?xml\s[^>]*?encoding\s*=\s*[\"']([\w:.-]+)")
 _UNDETERMINED = "und"  # a language, in BCP 47
 
-_New = Sequence[str | Sentence]
+
+class _Tag(NamedTuple):
+    """A start tag that says the state of a translation.
+
+    Attributes:
+        raw: the tag.
+        own: other attributes that it gets.
+        by_machine: those of the state, where it is not known how good the translation is.
+        sure: those where nothing speaks for a review.
+        doubtful: those where something does.
+        new: the translation.
+    """
+
+    raw: str
+    own: Mapping[str, str]
+    by_machine: Mapping[str, str]
+    sure: Mapping[str, str]
+    doubtful: Mapping[str, str]
+    new: Sequence["str | Sentence"]
+
+    def written(self, is_doubtful: bool | None) -> str:
+        """Returns the tag; None: it is not known."""
+        states = {None: self.by_machine, False: self.sure, True: self.doubtful}
+        return with_attributes(self.raw, {**states[is_doubtful], **self.own})
+
+
+_New = Sequence[str | Sentence | _Tag]
 
 
 @dataclasses.dataclass
@@ -92,20 +121,28 @@ class XliffFile:
         """What is translated."""
         return [sentence.line for sentence in self._sentences()]
 
-    def translated(self, outputs: Sequence[str]) -> bytes:
-        """Returns the file with the translations of its segments."""
+    def translated(self, outputs: Sequence[str], doubtful: Container[int] | None = None) -> bytes:
+        """Returns the file with the translations of its segments; see `Document.translated`."""
+        sentences = [*self._sentences()]
         written = {
             id(sentence): sentence.written(output, self._charset.name)
-            for sentence, output in zip(self._sentences(), outputs, strict=True)
+            for sentence, output in zip(sentences, outputs, strict=True)
         }
-        edits = [
-            (
-                start,
-                end,
-                "".join(part if isinstance(part, str) else written[id(part)] for part in parts),
-            )
-            for start, end, parts in self._edits
-        ]
+        is_doubtful = {
+            id(sentence): doubtful is not None and place in doubtful
+            for place, sentence in enumerate(sentences)
+        }
+
+        def text_of(part: str | Sentence | _Tag) -> str:
+            if isinstance(part, str):
+                return part
+            if isinstance(part, Sentence):
+                return written[id(part)]
+            is_known = doubtful is not None
+            some = any(is_doubtful[id(one)] for one in part.new if isinstance(one, Sentence))
+            return part.written(some if is_known else None)
+
+        edits = [(start, end, "".join(map(text_of, parts))) for start, end, parts in self._edits]
         return self._charset.edited(self._contents, self._text, edits, "xmlcharrefreplace")
 
     def _sentences(self) -> Iterator[Sentence]:
@@ -155,21 +192,25 @@ class XliffFile:
             return
         new = [*translated(marked, [] if is_unfinished else target, keeps_space)]
         self.report.translated += any(isinstance(part, Sentence) for part in new)
-        state = _REVIEW if unit.start.name == "trans-unit" else {}
-        if not state:
-            self._change_tag(unit.start, _TRANSLATED)
+        is_first_version = unit.start.name == "trans-unit"
+        if not is_first_version:
+            tag = _Tag(unit.start.raw, {}, _TRANSLATED, _TRANSLATED, _DOUBTFUL, new)
+            self._edits.append((unit.start.start, unit.start.end, [tag]))
+        own = {}
         if target:
             opening, start, end, indent = target[0].raw, target[0].start, target[-1].end, ""
         else:
             opening = f"<{source[0].prefix}target>"
             if XML_SPACE in source[0].attributes:
-                state = {**state, "xml:space": source[0].attributes[XML_SPACE]}
+                own = {"xml:space": source[0].attributes[XML_SPACE]}
             _, after = unit.spans.get("seg-source") or unit.spans["source"]
             start = end = self._events[after - 1].end
             indent = self._indent(unit.spans["source"][0])
-        opening = re.sub(r"\s*/>\Z", ">", with_attributes(opening, state))
+        opening = re.sub(r"\s*/>\Z", ">", opening)
+        states = (_REVIEW, _SURE, _REVIEW) if is_first_version else ({}, {}, {})
         closing = f"</{(target or source)[0].prefix}target>"
-        self._edits.append((start, end, [indent, opening, *new, closing]))
+        tag = _Tag(opening, own, *states, new)
+        self._edits.append((start, end, [indent, tag, *new, closing]))
 
     def _indent(self, place: int) -> str:
         """Returns the white space before an event, if it is on a line of its own."""

@@ -10,6 +10,7 @@ from t2t_lite.decoding.engine import Target
 from t2t_lite.decoding.hypotheses import Details, Hypothesis, Source
 from t2t_lite.decoding.request import TextOptions
 from t2t_lite.decoding.stages.alignment import Alignment
+from t2t_lite.decoding.stages.confidence import Confidence
 from t2t_lite.decoding.stages.languages import SpokenLanguages
 from t2t_lite.decoding.stages.markup import Markup
 from t2t_lite.decoding.stages.prompts import Prompts
@@ -28,6 +29,7 @@ STAGES: tuple[type[Stage], ...] = (
     Terms,
     UnknownWords,
     Alignment,
+    Confidence,
 )
 
 _HOOKS = ("before", "read", "unread", "needs_details", "written", "after", "costs")

@@ -1,0 +1,67 @@
+"""A quality model: how good an output is for its source, as a regressor has learned it.
+
+Its problem has the two texts as inputs, and one number as target, such as `quality_tmpdir`.
+"""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from t2t_lite.data.text_problems import SeveralTextsProblem
+from t2t_lite.decoding.trained_model import TrainedModel
+from t2t_lite.errors import UserError
+from t2t_lite.runs.run_folder import RunFolder
+from t2t_lite.text.text_encoder import EOS_ID
+
+# So that what a number does not say does not depend on the batch.
+_DIGITS = 4
+
+
+class QualityModel:
+    """Tells the confidence of outputs, from 0 to 1.
+
+    Args:
+        folder: the run folder of a model of numbers, whose newest checkpoint is read.
+
+    Raises:
+        UserError: it is not such a folder, or its model is of something else.
+    """
+
+    def __init__(self, folder: str) -> None:
+        from t2t_lite.search.decode_hparams import DecodeHParams
+        from t2t_lite.search.number_search import NumberSearch  # loads TensorFlow
+
+        run = RunFolder.open(os.path.expanduser(folder))
+        targets = run.encoders["targets"]
+        is_of_two = isinstance(run.problem, SeveralTextsProblem) and run.problem.has_numbers
+        if not is_of_two or getattr(targets, "count", 0) != 1:
+            raise UserError(
+                f"--quality_run={folder}: its problem, {run.problem.name}, does not give a source "
+                "and its output one number: name the run of a quality model (quality_tmpdir)"
+            )
+        hparams = DecodeHParams.of(run)
+        model, self.trained = TrainedModel(run, "").load()
+        self._inputs, self._targets = run.encoders["inputs"], targets
+        self._limit = hparams.source_limit([model.hparams.max_length])
+        self._search = NumberSearch([model], hparams)
+
+    def origin(self) -> Any:
+        """Returns what its numbers are made from, as a value for JSON."""
+        return self.trained.origin()
+
+    def confidences(self, source: str, outputs: Sequence[str]) -> list[float]:
+        """Returns the confidence of each output for a source."""
+        rows = [self._ids(f"{source}\t{output}") for output in outputs]
+        longest = max(map(len, rows), default=0)
+        padded = np.array([[*row, *[0] * (longest - len(row))] for row in rows], np.int32)
+        if not longest:
+            return []
+        found, _ = self._search(padded, 0)
+        numbers = [float(self._targets.decode(beams[0].tolist())) for beams in found]
+        return [round(min(max(number, 0.0), 1.0), _DIGITS) for number in numbers]
+
+    def _ids(self, line: str) -> list[int]:
+        ids = [*self._inputs.encode(self._inputs.as_source(line)), EOS_ID]
+        return ids if not 0 < self._limit < len(ids) else [*ids[: self._limit - 1], EOS_ID]

@@ -1,0 +1,20 @@
+"""Confidence: how good each output is, by a quality model (`--quality_run`)."""
+
+import types
+
+from t2t_lite.decoding.hypotheses import Hypothesis, Source
+from t2t_lite.decoding.stages.stage import Stage
+
+
+class Confidence(Stage):
+    """Tells how good each output is, wherever the decoder has a quality model."""
+
+    tells = types.MappingProxyType({"confidence": None})
+
+    def after(self, source: Source, hypotheses: list[Hypothesis]) -> list[Hypothesis]:
+        """Returns hypotheses with their confidence."""
+        quality = self.codec.quality
+        if quality is None:
+            return hypotheses
+        found = quality.confidences(source.text, [h.output.text for h in hypotheses])
+        return [h.telling(confidence=own) for h, own in zip(hypotheses, found, strict=True)]
