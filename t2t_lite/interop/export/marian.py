@@ -201,6 +201,11 @@ def _settings(h: TransformerHParams, sides: Sequence[MarianSide]) -> dict[str, s
         "transformer-ffn-activation": activations.get(h.ffn_activation, "relu"),
         "version": _VERSION,
     }
+    if h.hidden_size % 2:
+        raise UserError(
+            f"hparam hidden_size={h.hidden_size}: with an odd number, Marian's sinusoids are "
+            "others; export a SavedModel (--format=savedmodel)"
+        )
     written = find_hparams(
         settings | {"input-types": "", "transformer-tied-layers": ""}, (), pathlib.Path(_MODEL)
     )

@@ -78,6 +78,8 @@ def find_hparams(
         "+".join(str(layer + 1) for layer in range(layers)) if layers < _DEEPEST else "",
     ):
         raise reader.refuse("transformer-tied-layers", "only layers of their own")
+    if reader.number("dim-emb") % 2:  # Marian's sinusoids are others then
+        raise reader.refuse("dim-emb", "only even numbers")
     if not {*reader.text("input-types", "").split("+")} <= {"", "sequence"}:
         raise reader.refuse("input-types", "only sequences")
     if "n" in reader.text("transformer-preprocess", "") and not reader.is_since(_FIRST_PRE_NORM):

@@ -102,7 +102,8 @@ class MarianNames:
 
     def norm(self, side: str, layer: int, block: str, place: str, kind: str) -> str:
         """See `parts.Names`."""
-        block = {"ffn": "ffn_ffn", "ssru": "rnn_ffn"}.get(block) or f"{_BLOCKS[block]}_Wo"
+        ssru = "rnn" if place == "before" else "rnn_ffn"
+        block = {"ffn": "ffn_ffn", "ssru": ssru}.get(block) or f"{_BLOCKS[block]}_Wo"
         end = "_pre" if place == "before" else ""
         return f"{side}_l{layer + 1}_{block}_ln_{_KINDS[kind]}{end}"
 

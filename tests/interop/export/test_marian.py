@@ -21,7 +21,7 @@ from t2t_lite.interop.export import marian as exporter
 from t2t_lite.interop.export.counterparts import explicit_hparams
 from t2t_lite.interop.export.marian import marian_arrays
 from t2t_lite.interop.export.marian_vocabularies import MarianSide, allowed
-from t2t_lite.interop.layouts.marian import SETTINGS
+from t2t_lite.interop.layouts.marian import SETTINGS, MarianNames
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text import vocabularies
@@ -112,6 +112,13 @@ def test_every_tensor_has_its_row_in_the_table(tmp_path):
         before = after
 
 
+def test_the_norm_before_a_recurrent_unit_has_its_own_name():
+    """As Marian 1.12.42 asks for it; the one after the unit is called rnn_ffn."""
+    names = MarianNames()
+    places = [names.norm("decoder", 0, "ssru", place, "gamma") for place in ("before", "after")]
+    assert places == ["decoder_l1_rnn_ln_scale_pre", "decoder_l1_rnn_ffn_ln_scale"]
+
+
 def test_marian_is_told_what_it_never_outputs():
     side = MarianSide(["</s>", "<unk>", "<0x0A>", "a"], [1, 2, 3, 4], 1, b"", is_table=True)
     assert allowed(side, [2, 3]) == {"allow-unk": False, "allow-special": False}
@@ -152,6 +159,7 @@ def test_readme_names_the_pieces_of_languages_and_any_setting(tmp_path):
     [
         ({"pos": "emb"}, "pos=emb: Marian computes only timing"),
         ({"pos": "timing_paper"}, "pos=timing_paper"),
+        ({"hidden_size": 21, "num_heads": 3}, "hparam hidden_size=21: with an odd number"),
         ({"position_offset": 2}, "position_offset=2"),
         ({"start_id": 1}, "start_id=1"),
         ({"ffn_activation": "gelu_tanh"}, "ffn_activation=gelu_tanh"),

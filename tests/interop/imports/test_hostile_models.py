@@ -203,6 +203,7 @@ def test_an_error_without_a_text_is_named_by_its_type(marian, monkeypatch):
         ("input-types", "[class, sequence]"),
         ("right-left", "true"),
         ("ulr", "true"),
+        ("dim-emb", "21"),
         ("a-setting-of-2030", "true"),
     ],
 )
