@@ -4,11 +4,13 @@
 tensor2tensor is not hidden. What answers is imported only when it is asked for, and this module
 imports nothing of this package, so that the registry can use it.
 
-In the modules of a user directory, and in those beside it, `tensorflow` also has the names of
-TensorFlow 1 (`tensorflow1`). No other module sees them.
+In the modules of a user directory, in those beside it, and in others that they import and that are
+not installed, `tensorflow` also has the names of TensorFlow 1 (`tensorflow1`). No other module sees
+them.
 """
 
 import builtins
+import functools
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -60,7 +62,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 class _UserFinder(importlib.abc.MetaPathFinder):
-    """Finds the modules of user directories and those beside them, where Python finds them.
+    """Finds the modules of users: of user directories, beside them, and what they import.
 
     Attributes:
         owned: the names of the modules found.
@@ -120,6 +122,7 @@ class UserLoader(importlib.machinery.SourceFileLoader):
 _FINDER = _Finder()
 _USER_FINDER = _UserFinder()
 _EXECUTING: list[str] = []
+_IMPORTING: list[str] = []  # what users' modules are importing
 
 
 def install(packages: Iterable[str]) -> None:
@@ -159,22 +162,45 @@ def is_users(name: str) -> bool:
 
 
 def _is_near(spec: importlib.machinery.ModuleSpec) -> bool:
-    """Whether a module lies in or beside a user directory, not among installed packages."""
+    """Whether a module lies in or beside a user directory, or a user's module imports it.
+
+    Installed packages are never near, and this one is not.
+    """
     places = spec.submodule_search_locations or ([spec.origin] if spec.origin else [])
     folder = os.path.dirname(next(iter(places), ""))
+    libraries = (
+        sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")
+    )
+    if spec.name == __package__ or any(map(functools.partial(_is_in, folder), libraries)):
+        return False
     loaded = (sys.modules.get(name) for name in _FINDER.packages)
     paths = [path for module in loaded if module for path in module.__path__]
     # A directory on its own path, as of PYTHONPATH, has modules that no package names.
-    inside = any(f"{folder}/".startswith(f"{path}/") for path in paths)
-    beside = folder in map(os.path.dirname, paths)
-    return (inside or beside) and folder not in sysconfig.get_paths().values()
+    inside = any(_is_in(folder, path) for path in paths)
+    return inside or folder in map(os.path.dirname, paths) or bool(_IMPORTING)
+
+
+def _is_in(folder: str, other: str) -> bool:
+    return f"{folder}/".startswith(f"{other}/")
 
 
 def _import(
     name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
 ) -> Any:
     """Is `__import__` in users' modules."""
-    if level or name.partition(".")[0] != "tensorflow":
+    first = name.partition(".")[0]
+    if first == "tensorflow" and not level:
+        tensorflow1 = importlib.import_module(f"{_NAMES}.tensorflow1")
+        return tensorflow1.imported(name, bool(fromlist))
+    _IMPORTING.append(name)
+    try:
         return builtins.__import__(name, globals, locals, fromlist, level)
-    tensorflow1 = importlib.import_module(f"{_NAMES}.tensorflow1")
-    return tensorflow1.imported(name, bool(fromlist))
+    except ModuleNotFoundError as error:
+        names = importlib.import_module(f"{_NAMES}.names")
+        is_missing = error.name == first and not level
+        lacking = names.of_dependency(name if fromlist else first) if is_missing else None
+        if lacking is None:
+            raise
+        return lacking
+    finally:
+        _IMPORTING.remove(name)

@@ -16,7 +16,7 @@ import json
 import pathlib
 import sys
 import types
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any, NoReturn
 
@@ -152,6 +152,13 @@ class Placeholder(abc.ABCMeta):
         """Is an operator whose result cannot be a placeholder."""
         cls.refuse()
 
+    def __iter__(cls) -> Iterator[Any]:
+        """Returns no item while a module is imported, such as one that goes through a table."""
+        return iter(()) if user_imports.is_executing() else cls.refuse()
+
+    def __contains__(cls, item: object) -> bool:
+        return False if user_imports.is_executing() else cls.refuse()
+
     # Python looks all of them up in the class of a placeholder, not in the placeholder.
     __getitem__ = __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _while_importing
     __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = (
@@ -163,7 +170,7 @@ class Placeholder(abc.ABCMeta):
         _while_importing
     )
     __lt__ = __le__ = __gt__ = __ge__ = __setitem__ = __delitem__ = _while_importing
-    __iter__ = __len__ = __contains__ = __reversed__ = _refused
+    __len__ = __reversed__ = _refused
     __fspath__ = __index__ = __int__ = __float__ = __bytes__ = __round__ = _refused
     __next__ = __enter__ = __exit__ = _refused
 
@@ -175,7 +182,7 @@ def placeholder(full_name: str, reason: str) -> Placeholder:
         full_name: with its module.
         reason: why it is an error to use it, and what to write instead.
     """
-    fields = {"reason": reason, "full_name": full_name, "__module__": __name__}
+    fields = {"reason": reason, "full_name": full_name, "__module__": __name__, "__all__": ()}
     return Placeholder(full_name.rpartition(".")[2], (), fields)
 
 
@@ -236,6 +243,15 @@ def missing(module: str, name: str, known: Iterable[str] = ()) -> Placeholder:
     )
 
 
+def of_dependency(module: str) -> Placeholder | None:
+    """Returns the placeholder of a module of a package that T2T installs; None: T2T does not."""
+    package = TABLES["dependencies"].get(module.partition(".")[0])
+    if package is None:
+        return None
+    install = f"is of a package that T2T installs, but t2t_lite does not: pip install {package}"
+    return placeholder(module, install)
+
+
 def _modules_in(folder: str) -> list[str]:
     found = (name.rpartition(".") for name in (*MODULES, *_PACKAGES))
     return [name for parent, _, name in found if parent == folder and name]
@@ -293,10 +309,13 @@ class _Loader(importlib.abc.Loader):
             vars(module)["__getattr__"] = functools.partial(_missing_name, name, ())
 
 
-def _missing_name(module: str, known: tuple[str, ...], name: str) -> Placeholder:
+def _missing_name(module: str, known: tuple[str, ...], name: str) -> types.ModuleType | Placeholder:
     """Is the `__getattr__` of a module."""
     if name.startswith("__"):
         raise AttributeError(name)
+    for folder in ("data_generators", "layers", "models", "utils"):  # T2T's modules import others
+        if f"{folder}.{name}" in MODULES:
+            return importlib.import_module(f"{ROOT}.{folder}.{name}")
     return missing(module, name, known)
 
 

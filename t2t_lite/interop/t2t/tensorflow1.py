@@ -15,6 +15,19 @@ _ROOT = "tensorflow"
 _V1 = "compat.v1"
 _PAGE = "docs/coming-from-t2t.md"
 _BUILTINS = frozenset(dir(builtins))
+# How TensorFlow 2 works, for the whole process: training here needs what TensorFlow 2 begins with.
+_SWITCHES = frozenset(
+    f"{change}_{what}"
+    for change in ("disable", "enable")
+    for what in (
+        *("control_flow_v2", "eager_execution", "resource_variables", "tensor_equality"),
+        *("v2_behavior", "v2_tensorshape"),
+    )
+)
+
+
+def _leave(*_args: Any, **_kwargs: Any) -> None:
+    """Does nothing, in the place of a switch."""
 
 
 class ModeKeys:
@@ -32,6 +45,8 @@ class _Module(types.ModuleType):
         path = self.__name__.removeprefix(_ROOT).removeprefix(".")
         if name == "__all__":
             return _public_names(path)
+        if name in _SWITCHES:
+            return _leave
         full = f"{path}.{name}" if path else name
         for place in _places(full):
             # An attribute may be there and fail, such as one of an old Keras.

@@ -47,6 +47,7 @@ PATH = NAME['x'] + '/y' if NAME else ''
 SAME = NAME == 'qa1'
 TEXT = 'of %s' % NAME
 NAME['mine'] = 1
+OF_TABLE = {key: value for key, value in NAME.items() if key in NAME}
 """
 
 
@@ -73,6 +74,7 @@ def test_while_a_module_is_imported_constants_can_be_made_of_it(users):
     """T2T's user directories do so at the top of their modules, and may never use them."""
     assert repr(users.PATH) == "tensor2tensor.data_generators.babi_qa._TASKS"
     assert (users.SAME, users.TEXT) == (False, "of tensor2tensor.data_generators.babi_qa._TASKS")
+    assert users.OF_TABLE == {}
 
 
 def test_reports_may_show_it(users):

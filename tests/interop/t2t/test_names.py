@@ -48,6 +48,21 @@ def test_all_that_is_offered_can_be_imported(upstream):
         assert not absent, module
 
 
+def test_modules_hold_those_that_t2ts_import(upstream):
+    from tensor2tensor.data_generators import text_encoder, text_problems
+    from tensor2tensor.data_generators.generator_utils import text_encoder as imported
+
+    assert imported is text_encoder
+    assert text_problems.metrics.Metrics.ACC == "accuracy"
+
+
+def test_names_are_formed_as_t2ts(upstream):
+    from tensor2tensor.utils import misc_utils
+
+    assert misc_utils.camelcase_to_snakecase("M2M_MProblem32k") == "m2_m_m_problem32k"
+    assert misc_utils.snakecase_to_camelcase("my_set_32k") == "MySet32k"
+
+
 @pytest.mark.parametrize(
     ("statement", "message"),
     [

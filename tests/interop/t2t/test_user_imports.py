@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from support.usr_dirs import import_usr_dir, write_usr_dir
-from t2t_lite import registry, usr_dirs
+from t2t_lite import registry, user_imports, usr_dirs
 from t2t_lite.data.generation import generator
 from t2t_lite.data.generation.config import DatagenOptions
 from t2t_lite.data.records import read_examples
@@ -104,6 +104,63 @@ def wrong():
     assert not hasattr(importlib.import_module("tensorflow"), "gfile")
 
 
+def test_switches_of_tensorflow_are_left_as_they_are(upstream, tmp_path):
+    """Training here needs TensorFlow 2's ways; T2T's directories often choose the former ones."""
+    text = """
+import tensorflow.compat.v1 as tf1
+from tensorflow.compat.v1 import disable_eager_execution
+
+tf1.disable_v2_behavior()
+tf.compat.v1.disable_resource_variables()
+tf.disable_control_flow_v2()
+tf.enable_eager_execution()
+disable_eager_execution()
+"""
+    try:
+        import_usr_dir(tmp_path / "usr_switches", init=_HEAD + text)
+        assert tf.executing_eagerly()
+        assert tf.compat.v1.resource_variables_enabled()
+        assert tf.compat.v1.control_flow_v2_enabled()
+    finally:
+        tf.compat.v1.enable_v2_behavior()
+
+
+def test_packages_that_t2t_installs_may_be_missing(upstream, tmp_path, monkeypatch):
+    names = importlib.import_module("t2t_lite.interop.t2t.names")
+    monkeypatch.setitem(names.TABLES["dependencies"], "usr_tfp", "usr-probability")
+    text = """
+import usr_tfp.layers
+import usr_tfp as tfp
+from usr_tfp import distributions as tfd
+from usr_tfp.math import *
+import usr_tfp.gin as gin
+
+@gin.configurable
+def density(x):
+  return tfd.Normal(0., 1.).prob(x)
+
+@registry.register_problem
+class UsrBesideDensity(text_problems.Text2TextProblem):
+  pass
+
+try:
+  import usr_other
+except ImportError as error:
+  OTHER = str(error)
+"""
+    import_usr_dir(tmp_path / "usr_density", init=_HEAD + text)
+    assert "usr_beside_density" in registry.list_problems()
+    module = sys.modules["usr_density"]
+    assert module.OTHER == "No module named 'usr_other'"
+    line = (_HEAD + text).split("\n").index("  return tfd.Normal(0., 1.).prob(x)") + 1
+    with pytest.raises(UsageError) as raised:
+        module.density(1)
+    assert str(raised.value) == (
+        "usr_tfp.distributions.Normal is of a package that T2T installs, but t2t_lite does not: "
+        f"pip install usr-probability (used in {module.__file__}, line {line})"
+    )
+
+
 def test_modules_beside_a_linked_directory(upstream, tmp_path):
     (tmp_path / "usr_beside.py").write_text("import tensorflow as tf\nSIZE = 2**8\n")
     (tmp_path / "usr_late.py").write_text("import tensorflow as tf\nopen = tf.gfile.Open\n")
@@ -133,6 +190,21 @@ def test_modules_inside_a_directory_that_is_on_the_path(upstream, tmp_path, monk
     assert sys.modules["usr_reading"].read
     with pytest.raises(UsageError, match=r"rnn_cell\.MultiRNNCell is TensorFlow 1's"):
         sys.modules["usr_nets.cells"].Cell()
+
+
+def test_modules_elsewhere_that_a_directory_imports(upstream, tmp_path, monkeypatch):
+    """Such as those of a repository whose root is on the path; installed ones see TensorFlow 2."""
+    monkeypatch.syspath_prepend(str(tmp_path / "lib"))
+    write_usr_dir(tmp_path / "lib" / "usr_lib", init="", reading="import tensorflow as tf\n")
+    text = """
+from usr_lib import reading
+import absl.logging
+SEES = hasattr(reading.tf, "gfile"), hasattr(absl.logging, "tf")
+"""
+    import_usr_dir(tmp_path / "deep" / "down" / "usr_rooted", init=text)
+    assert sys.modules["usr_rooted"].SEES == (True, False)
+    assert user_imports.is_users("usr_lib.reading")
+    assert not user_imports.is_users("absl.logging")
 
 
 def test_no_hint_to_an_unrelated_neighbour(upstream, tmp_path):
