@@ -102,9 +102,12 @@ class SubwordTextEncoder(TextEncoder):
 
     def decode(self, ids: Sequence[int]) -> str:
         """Returns the text; accepts any ids that a model may emit."""
+        return tokenizer.decode(self._tokens(ids))
+
+    def _tokens(self, ids: Sequence[int]) -> list[str]:
         escaped = "".join([self._subtokens[i] for i in self._text_ids(ids)])
         tokens = (_unescape(token) for token in escaped.split("_"))
-        return tokenizer.decode(token for token in tokens if token)
+        return [token for token in tokens if token]
 
     def unknown(self, text: str) -> list[str]:
         r"""Returns the characters that are escaped as `\NNN;`."""

@@ -263,23 +263,33 @@ class TokenTextEncoder(TextEncoder):
         """Sets the tokens; errors name `path`."""
         self._path = path
         self._oov_token = oov_token
-        self._ids = {token: i for i, token in enumerate(RESERVED_TOKENS)}
-        named = set()
-        for number, line in enumerate(lines, 1):
-            token = line.strip()
-            if len(token.split()) != 1:
-                raise DataError(f"{path}, line {number}: expected one token, got {quoted(line)}")
-            if token in named:
-                raise DataError(f"{path}, line {number}: token {quoted(token)} occurs twice")
-            named.add(token)
-            self._ids.setdefault(token, len(self._ids))
-        if not named:
+        listed = self._listed(lines)
+        if not listed:
             raise DataError(f"{path} is empty; put your tokens there, one per line")
+        others = (token for token in listed if token not in RESERVED_TOKENS)
+        self._tokens = [*RESERVED_TOKENS, *others]
+        self._ids = {token: i for i, token in enumerate(self._tokens)}
         if oov_token in RESERVED_TOKENS:
             raise DataError(f"oov_token {oov_token!r} is reserved; choose a token of {path}")
         if oov_token is not None:
             self._require_oov_token(oov_token)
-        self._tokens = list(self._ids)
+
+    def _listed(self, lines: Iterable[str]) -> list[str]:
+        """Returns the tokens of lines.
+
+        Raises:
+            DataError: a line does not contain exactly one token, or a token occurs twice.
+        """
+        listed: dict[str, None] = {}
+        for number, line in enumerate(lines, 1):
+            token = line.strip()
+            place = f"{self._path}, line {number}"
+            if len(token.split()) != 1:
+                raise DataError(f"{place}: expected one token, got {quoted(line)}")
+            if token in listed:
+                raise DataError(f"{place}: token {quoted(token)} occurs twice")
+            listed[token] = None
+        return list(listed)
 
     def _require_oov_token(self, oov_token: str) -> None:
         """Raises DataError if the file lacks the token that replaces unknown ones."""

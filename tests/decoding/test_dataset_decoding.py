@@ -13,6 +13,7 @@ from t2t_lite.decoding.dataset_decoding import read_examples
 from t2t_lite.decoding.long_lines import Cutter
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.interop.t2t import text_encoder as t2t_encoders
+from t2t_lite.interop.t2t.adapted_encoder import AdaptedEncoder
 from t2t_lite.metrics.by_name import score_outputs
 from t2t_lite.text.text_encoder import EOS_ID, TokenTextEncoder
 
@@ -30,7 +31,7 @@ def _t2ts(path):
 
 
 def _of_another_size(path):
-    return t2t_encoders.AdaptedEncoder(_t2ts(path), 100)
+    return AdaptedEncoder(_t2ts(path), 100)
 
 
 @pytest.fixture(params=[_ours, _t2ts, _of_another_size])

@@ -4,7 +4,6 @@ The user's object and this package's contract share names with different meaning
 holds the object, and calls only its members of T2T's; all others are the user's own.
 """
 
-import contextlib
 import functools
 import glob
 import inspect
@@ -20,10 +19,11 @@ from t2t_lite.data.generation.generator import seed_random
 from t2t_lite.data.members import is_texts, require
 from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit
 from t2t_lite.errors import UserError
+from t2t_lite.hparams.transformer import transformer_base
 from t2t_lite.interop.t2t import metrics, text_iterators, vocabulary_files
+from t2t_lite.interop.t2t.adapted_encoder import adapted_encoder
 from t2t_lite.interop.t2t.hparam import HParams, warn_once
 from t2t_lite.interop.t2t.modalities import ModalityType, declared
-from t2t_lite.interop.t2t.text_encoder import AdaptedEncoder
 from t2t_lite.metrics.base import OutputMetric
 from t2t_lite.text.bad_input import BadInput
 
@@ -68,6 +68,12 @@ def default_model_hparams() -> HParams:
         data_dir=None,
         multiproblem_vocab_size=-1,
     )
+
+
+def _model_hparams(data_dir: str) -> HParams:
+    """Returns what a user's `hparams` may read of a model: T2T's base Transformer stands for it."""
+    known = {**HParams.of(transformer_base()).values(), **default_model_hparams().values()}
+    return HParams(**{**known, "data_dir": data_dir})
 
 
 class ProblemAdapter(problem.Problem):
@@ -216,16 +222,21 @@ class ProblemAdapter(problem.Problem):
                 raise
             self._files_read += copied
             encoders = self._users_encoders(data_dir)
+        if others := sorted({*encoders} - {*_SIDES}):
+            warn_once(
+                f"problem {self.base_name}: no model here reads {', '.join(others)}, as T2T's "
+                "Transformer does not: put their text into inputs if it should"
+            )
         sizes = self._vocab_sizes(data_dir)
         return {
-            side: _adapted_encoder(encoders[side], sizes.get(side), f"{self.base_name}: {side}")
+            side: adapted_encoder(encoders[side], sizes.get(side), f"{self.base_name}: {side}")
             for side in self.sides
         }
 
     @property
     def space_ids(self) -> tuple[int, int]:
         """The `SpaceID`s that `hparams` sets."""
-        found = self.upstream.get_hparams()
+        found = self.upstream.get_hparams(_model_hparams(""))
         for name in ("input_space_id", "target_space_id"):
             value = found.get(name)
             require(self, name, value, isinstance(value, int), "one of SpaceID")
@@ -233,9 +244,7 @@ class ProblemAdapter(problem.Problem):
 
     def _vocab_sizes(self, data_dir: str) -> dict[str, int]:
         """Returns the vocabulary sizes that `hparams` sets."""
-        model_hparams = default_model_hparams()
-        model_hparams.data_dir = data_dir
-        found = self.upstream.get_hparams(model_hparams)
+        found = self.upstream.get_hparams(_model_hparams(data_dir))
         for name in ("modality", "vocab_size"):
             value = found.get(name)
             require(self, name, value, isinstance(value, Mapping), "a dictionary by feature")
@@ -352,23 +361,3 @@ def module_of(upstream: Any, name: str) -> str:
     """Returns the module whose class, or object, defines a member; "": none does."""
     owners = (owner for owner in (upstream, *type(upstream).__mro__) if name in vars(owner))
     return str(next((owner.__module__ for owner in owners), ""))
-
-
-def is_ours(member: Any) -> bool:
-    """Whether a class is this package's, not the user's."""
-    return str(member.__module__).startswith("t2t_lite.")
-
-
-def _adapted_encoder(encoder: Any, size: int | None, name: str) -> Any:
-    """Returns an encoder of this package with a vocabulary size."""
-    own: int | None = None
-    with contextlib.suppress(AttributeError, NotImplementedError, UserError):
-        own = encoder.vocab_size
-    if size is None and own is None:
-        raise UserError(
-            f"problem {name} have an encoder without vocab_size: define it, or set "
-            "p.vocab_size in hparams"
-        )
-    if is_ours(type(encoder)) and size in (None, own):
-        return encoder
-    return AdaptedEncoder(encoder, size or own or 0)

@@ -16,6 +16,7 @@ from t2t_lite.data.problem import RANDOM_SEED
 from t2t_lite.data.records import frame, framed_records, serialize, shuffled
 from t2t_lite.errors import DataError, UserError, quoted
 from t2t_lite.interop.t2t import datasets
+from t2t_lite.interop.t2t.hparam import warn_once
 from t2t_lite.interop.t2t.text_encoder import SubwordTextEncoder
 from t2t_lite.interop.t2t.text_iterators import receiver, txt_line_iterator
 from t2t_lite.protocol_buffers import int64
@@ -47,6 +48,7 @@ __all__ = [
 log = logging.getLogger(__name__)
 
 UNSHUFFLED_SUFFIX = "-unshuffled"
+SIDES = ("inputs", "targets")  # the features that models read
 _Features = Mapping[str, Sequence[Any]]
 
 
@@ -133,7 +135,7 @@ def generate_files(
 
     Raises:
         ValueError: a feature is empty.
-        DataError: a feature is not a list of integers.
+        DataError: inputs or targets are not a list of integers; other features are left out.
     """
     if existing := outputs_exist(output_filenames):
         log.info("%s exists: its files are kept", existing)
@@ -156,9 +158,12 @@ def _serialized(case: _Features, number: int) -> bytes:
         try:
             features[name] = [int64(id_) for id_ in ids]
         except (TypeError, OverflowError) as error:
+            if name not in SIDES:
+                warn_once(f"generate_files: {name} is left out: no model here reads it")
+                continue
             raise DataError(
                 f"generate_files: sample {number}: {name}: expected a list of integers, got "
-                f"{quoted(ids)} ({error}); only ids are read, so leave other features out"
+                f"{quoted(ids)} ({error})"
             ) from None
         if not features[name]:
             raise ValueError(f"Empty generated field: {(name, ids)}")

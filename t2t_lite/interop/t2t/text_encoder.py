@@ -5,7 +5,6 @@ Unlike T2T's, `decode` leaves out padding, EOS and ids outside the vocabulary.
 
 import contextlib
 import contextvars
-import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
@@ -13,8 +12,8 @@ from typing import Any, Self
 import numpy as np
 
 from t2t_lite import files
-from t2t_lite.errors import UserError, quoted
-from t2t_lite.text import subword_text_encoder, text_encoder
+from t2t_lite.errors import UserError
+from t2t_lite.text import subword_text_encoder, text_encoder, text_files
 from t2t_lite.text.text_encoder import EOS_ID, PAD_ID
 
 __all__ = [
@@ -180,10 +179,10 @@ class TokenTextEncoder(_ReservedIds, text_encoder.TokenTextEncoder):
 
     Args:
         vocab_filename: the file, one token per line; None: none.
-        reverse: only False is available.
+        reverse: whether ids are in the opposite order of the text.
         vocab_list: the tokens, if there is no file.
         replace_oov: the token for unlisted ones.
-        num_reserved_ids: only T2T's default is available.
+        num_reserved_ids: changes nothing, as in T2T.
     """
 
     def __init__(
@@ -194,16 +193,26 @@ class TokenTextEncoder(_ReservedIds, text_encoder.TokenTextEncoder):
         replace_oov: str | None = None,
         num_reserved_ids: int = NUM_RESERVED_TOKENS,
     ) -> None:
-        if reverse or num_reserved_ids != NUM_RESERVED_TOKENS:
-            raise ValueError("TokenTextEncoder: reverse and other num_reserved_ids are missing")
-        if vocab_filename and _is_noted(vocab_filename):
-            self._read(vocab_filename, [PAD], None)
-        elif vocab_filename:
-            super().__init__(vocab_filename, replace_oov)
+        del num_reserved_ids
+        self._reverse = reverse
+        self._oov_token = replace_oov
+        if vocab_filename:
+            self._init_vocab_from_file(vocab_filename)
         else:
-            self._read("vocab_list", vocab_list or (), replace_oov)
+            self._init_vocab_from_list(vocab_list or ())
 
-    # T2T's names, which subclasses read.
+    # T2T's names, which subclasses read, set and call.
+
+    def _init_vocab_from_file(self, filename: str) -> None:
+        """Reads the tokens of a file."""
+        if _is_noted(filename):
+            self._read(filename, [PAD], None)
+        else:
+            self._read(filename, text_files.iterate_lines(filename), self._replace_oov)
+
+    def _init_vocab_from_list(self, vocab_list: Iterable[str]) -> None:
+        """Takes the tokens of a list."""
+        self._read("vocab_list", vocab_list, self._replace_oov)
 
     @property
     def _token_to_id(self) -> dict[str, int]:
@@ -220,6 +229,14 @@ class TokenTextEncoder(_ReservedIds, text_encoder.TokenTextEncoder):
         """The token for unlisted ones."""
         return self._oov_token
 
+    @_replace_oov.setter
+    def _replace_oov(self, token: str | None) -> None:
+        self._oov_token = token
+
+    def _listed(self, lines: Iterable[str]) -> list[str]:
+        """Returns a token for each line: in T2T, blank and repeated ones have ids, too."""
+        return [line.strip() for line in lines]
+
     def _require_oov_token(self, oov_token: str) -> None:
         """Requires nothing: as in T2T, a text without unknown words does not need the token."""
 
@@ -227,14 +244,22 @@ class TokenTextEncoder(_ReservedIds, text_encoder.TokenTextEncoder):
         # T2T's problems write "<EOS>" into text and mean the id.
         return self._ids[token] if token in text_encoder.RESERVED_TOKENS else super()._id(token)
 
+    def encode(self, text: str) -> list[int]:
+        """Returns the ids of the tokens of a line."""
+        return self._in_order(super().encode(text))
+
     def decode(self, ids: Sequence[int], strip_extraneous: bool = False) -> str:
         """Returns the text."""
         del strip_extraneous
-        return super().decode(ids)
+        return super().decode(self._in_order(ids))
 
     def decode_list(self, ids: Sequence[int]) -> list[str]:
         """Returns the token of each id."""
-        return [self.tokens[i] if i < self.vocab_size else f"ID_{i}" for i in ids]
+        known = self._in_order(ids)
+        return [self.tokens[i] if i < self.vocab_size else f"ID_{i}" for i in known]
+
+    def _in_order(self, ids: Sequence[int]) -> list[int]:
+        return list(reversed(ids)) if self._reverse else list(ids)
 
     def store_to_file(self, filename: str) -> None:
         """Writes the tokens, with padding and EOS, one per line."""
@@ -336,6 +361,30 @@ class SubwordTextEncoder(_ReservedIds, subword_text_encoder.SubwordTextEncoder):
         )
         super().__init__(built.all_subtoken_strings)
 
+    # T2T's names, which subclasses read and call.
+
+    @property
+    def _all_subtoken_strings(self) -> list[str]:
+        """The subtokens by id."""
+        return self._subtokens
+
+    @property
+    def _subtoken_string_to_id(self) -> dict[str, int]:
+        """The id of each subtoken."""
+        return self._ids
+
+    def _tokens_to_subtoken_ids(self, tokens: Iterable[str]) -> list[int]:
+        """Returns the ids of tokens, such as those of `tokenizer.encode`."""
+        return [id_ for token in tokens for id_ in self._token_ids(token)]
+
+    def _token_to_subtoken_ids(self, token: str) -> list[int]:
+        """Returns the ids of a token."""
+        return list(self._token_ids(token))
+
+    def _subtoken_ids_to_tokens(self, subtokens: Sequence[int]) -> list[str]:
+        """Returns the tokens of ids, to give them to `tokenizer.decode`."""
+        return self._tokens(subtokens)
+
     def decode(self, ids: Sequence[int], strip_extraneous: bool = False) -> str:
         """Returns the text."""
         del strip_extraneous
@@ -347,7 +396,7 @@ class SubwordTextEncoder(_ReservedIds, subword_text_encoder.SubwordTextEncoder):
 
     def encode_without_tokenizing(self, token_text: str) -> list[int]:
         """Returns the ids of a text that is one token."""
-        return list(self._token_ids(token_text))
+        return self._token_to_subtoken_ids(token_text)
 
     def store_to_file(self, filename: str, add_single_quotes: bool = True) -> None:
         """Writes a `.subwords` file; it is read with quotes or without."""
@@ -403,45 +452,3 @@ class RealEncoder:
         """Returns numbers as a text."""
         del strip_extraneous
         return " ".join(map(str, ids))
-
-
-class AdaptedEncoder(text_encoder.TextEncoder):
-    """A user's encoder as this package calls it: `decode` gets ids of text alone.
-
-    Args:
-        encoder: an object with T2T's methods.
-        vocab_size: number of ids, with padding and EOS.
-    """
-
-    def __init__(self, encoder: Any, vocab_size: int) -> None:
-        self._encoder = encoder
-        self._vocab_size = vocab_size
-
-    @property
-    def vocab_size(self) -> int:
-        """Number of ids, with padding and EOS."""
-        return self._vocab_size
-
-    @property
-    def oov_id(self) -> int | None:
-        """The id that replaces unknown tokens, if the user's encoder has one."""
-        return getattr(self._encoder, "oov_id", None)
-
-    def encode(self, text: str) -> list[int]:
-        """Returns the ids of a line; EOS is not appended.
-
-        Raises:
-            UserError: the user's encoder returned something else.
-        """
-        ids = self._encoder.encode(text)
-        try:
-            return [operator.index(id_) for id_ in ids]
-        except TypeError:
-            raise UserError(
-                f"{type(self._encoder).__name__}.encode({quoted(text)}): expected a list of "
-                f"integers, got {quoted(ids)}"
-            ) from None
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """Returns the text."""
-        return str(self._encoder.decode(self._text_ids(ids)))

@@ -9,6 +9,7 @@ import pytest
 from t2t_lite.data.records import read_examples
 from t2t_lite.errors import DataError, UserError
 from t2t_lite.interop.t2t import generator_utils, mlperf_log, text_encoder, tokenizer
+from t2t_lite.interop.t2t.adapted_encoder import AdaptedEncoder
 from t2t_lite.interop.t2t.problem import SpaceID, TaskID
 
 
@@ -53,8 +54,10 @@ def test_tokens(tmp_path):
     assert again.decode([3, 1]) == "b"
     assert again.decode_list([1, 3, 9]) == ["<EOS>", "b", "ID_9"]
     assert again.vocab_size == 5
-    with pytest.raises(ValueError, match="reverse"):
-        text_encoder.TokenTextEncoder(path, reverse=True)
+    backwards = text_encoder.TokenTextEncoder(path, reverse=True, num_reserved_ids=9)
+    assert backwards.encode("b a UNK") == [4, 2, 3]
+    assert backwards.decode(np.array([4, 2, 3, 1])) == "b a UNK"
+    assert backwards.decode_list([4, 2]) == ["a", "UNK"]
 
 
 def test_subclasses_may_read_t2ts_attributes():
@@ -69,6 +72,43 @@ def test_subclasses_may_read_t2ts_attributes():
     encoder = Letters(None, vocab_list=["a", "b", "?"], replace_oov="?")
     assert encoder.encode("bad") == [3, 2, 4]
     assert encoder.decode([3, 2, 4]) == "ba?"
+
+
+def test_each_line_of_a_vocabulary_has_an_id(tmp_path):
+    r"""As of a list from `read().split("\n")`, with tokens of several corpora."""
+    path = tmp_path / "vocab"
+    text_encoder.TokenTextEncoder(None, vocab_list=["b", "a", "", "b", "UNK"]).store_to_file(path)
+    assert path.read_text() == "<pad>\n<EOS>\nb\na\n\nb\nUNK\n"
+    encoder = text_encoder.TokenTextEncoder(str(path), replace_oov="UNK")
+    assert encoder.vocab_size == 7
+    assert encoder.encode("a b c") == [3, 5, 6]  # T2T's id of a repeated token is its last
+    assert encoder.decode([2, 5, 3]) == "b b a"
+    path.write_text("")
+    with pytest.raises(DataError, match="is empty"):
+        text_encoder.TokenTextEncoder(str(path))
+
+
+def test_subclasses_may_set_and_call_what_t2ts_constructor_does(tmp_path):
+    path = tmp_path / "vocab"
+    path.write_text("a\nb\n?\n")
+
+    class Factored(text_encoder.TokenTextEncoder):
+        def __init__(self, vocab_filename=None, vocab_list=None, replace_oov=None):
+            super().__init__(vocab_filename, vocab_list=vocab_list)
+            self._reverse = False
+            self._replace_oov = replace_oov
+            if vocab_filename:
+                self._init_vocab_from_file(vocab_filename)
+            else:
+                self._init_vocab_from_list(vocab_list)
+
+        def encode(self, s):
+            ids = [self._token_to_id[word.split("|")[0]] for word in s.split()]
+            return ids[::-1] if self._reverse else ids
+
+    for encoder in (Factored(str(path), None, "?"), Factored(None, ["a", "b", "?"], "?")):
+        assert encoder.encode("b|N a|V") == [3, 2]
+        assert encoder.oov_id == 4
 
 
 def test_a_token_for_unknown_words_is_needed_only_where_there_is_one(tmp_path):
@@ -97,6 +137,24 @@ def test_subwords_are_built_as_t2t_builds_them(golden, tmp_path):
         None, "", 300, corpus, reserved_tokens=[*text_encoder.RESERVED_TOKENS, "<GO>"]
     )
     assert reserved.decode_list([2]) == ["<GO>_"]
+
+
+def test_subclasses_may_cut_subwords_of_tokens_of_their_own():
+    """A token of `split` may contain spaces or marks, at which T2T's tokenizer would cut."""
+
+    class Spaced(text_encoder.SubwordTextEncoder):
+        def encode(self, s):
+            return self._tokens_to_subtoken_ids(s.split("  "))
+
+        def decode(self, ids, strip_extraneous=False):
+            return "  ".join(self._subtoken_ids_to_tokens(ids))
+
+    encoder = Spaced([*text_encoder.RESERVED_TOKENS, "a b_", "_", *"ab -\\u;0123456789"])
+    assert encoder.encode("a b  b-a") == [2, 5, 7, 4, 3]
+    assert encoder.decode([2, 5, 7, 4, 3, 1]) == "a b  b-a"
+    assert encoder._token_to_subtoken_ids("a b") == [2]
+    assert encoder._all_subtoken_strings[2] == "a b_"
+    assert encoder._subtoken_string_to_id["a b_"] == 2
 
 
 @pytest.mark.parametrize("reserved", [None, [*text_encoder.RESERVED_TOKENS, "<X>"]])
@@ -237,6 +295,16 @@ def test_only_ids_are_accepted(tmp_path, values):
     assert not list(tmp_path.iterdir())
 
 
+def test_features_that_no_model_reads_may_be_anything(tmp_path, caplog):
+    paths = generator_utils.dev_data_filenames("x", str(tmp_path), 1)
+    others = {"raw_transcript": ["text"], "score": [0.5], "utt_id": [7]}
+    generator_utils.generate_files(({**case(number), **others} for number in (2, 3)), paths)
+    assert [example["utt_id"] for example in read_examples(paths)] == [[7], [7]]
+    assert [set(example) for example in read_examples(paths)] == [{*case(2), "utt_id"}] * 2
+    for name in ("raw_transcript", "score"):
+        assert caplog.text.count(f"generate_files: {name} is left out: no model") == 1
+
+
 @pytest.mark.parametrize("ids", [[3, 4.5], ["7"], None])
 def test_an_encoder_that_returns_no_ids_is_an_error(ids):
     class Own:
@@ -244,7 +312,7 @@ def test_an_encoder_that_returns_no_ids_is_an_error(ids):
             return ids
 
     with pytest.raises(UserError, match=r"Own\.encode\('cat'\): expected a list of integers, got "):
-        text_encoder.AdaptedEncoder(Own(), 10).encode("cat")
+        AdaptedEncoder(Own(), 10).encode("cat")
 
 
 def test_the_names_of_pad_and_eos_in_a_text_are_their_ids():
