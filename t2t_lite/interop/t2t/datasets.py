@@ -49,7 +49,10 @@ class LocalFile(RemoteFile):
     """A file that cannot be downloaded: `url` is its path, within `tmp_dir` unless absolute."""
 
     def path(self, tmp_dir: str) -> pathlib.Path:
-        """Returns the path."""
+        """Returns the path; for an absolute one, T2T's, if there is such a file in `tmp_dir`."""
+        copy = pathlib.Path(tmp_dir) / os.path.basename(self.url)
+        if os.path.isabs(self.url) and copy.is_file():
+            return copy
         return pathlib.Path(tmp_dir) / self.url
 
     def fetch(self, tmp_dir: str) -> pathlib.Path:

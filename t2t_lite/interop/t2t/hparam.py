@@ -200,10 +200,14 @@ class HParams:
                 )
         ignored = sorted((self._set & set(NO_EFFECT)) - set(ours))
         if ignored:
-            warn_once(f"hparams set {name}: without effect here: {', '.join(ignored)}")
-        own = {field: self._values[field] for field in self._values if field in self._own}
-        kept = {field: self._values[field] for field in (*ours, *own)}
-        return _with_fields(type(self._settings), own).from_dict(kept)
+            notes = (
+                f"{field} (instead: {INSTEAD[field]})" if field in INSTEAD else field
+                for field in ignored
+            )
+            warn_once(f"hparams set {name}: without effect here: {', '.join(notes)}")
+        own = {field: _saved(self._values[field]) for field in self._values if field in self._own}
+        kept = {field: self._values[field] for field in ours}
+        return _with_fields(type(self._settings), own).from_dict({**kept, **own})
 
 
 @functools.cache
@@ -229,6 +233,11 @@ def _with_fields(settings: type[Settings], own: Mapping[str, Any]) -> type[Setti
             )
     fields = [(name, type(value), _field_of(value)) for name, value in own.items()]
     return dataclasses.make_dataclass(settings.__name__, fields, bases=(settings,))
+
+
+def _saved(value: Any) -> Any:
+    """Returns a value as hparams.json keeps it, which knows no tuples."""
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _field_of(value: Any) -> Any:

@@ -21,8 +21,6 @@ __all__ = [
     "preprocess_example_common",
 ]
 
-_SIDES = ("inputs", "targets")
-
 
 def _numbered(name: str, first: int, members: str) -> Any:
     """Returns a class of consecutive numbers."""
@@ -52,7 +50,9 @@ def preprocess_example_common(example: dict[str, Any], mode: Any, hparams: Any) 
 
     if isinstance(hparams, str):  # in older T2T: (example, hparams, mode)
         hparams = mode
-    for side, field in zip(_SIDES, ("max_input_seq_length", "max_target_seq_length"), strict=True):
+    for side, field in zip(
+        generator_utils.SIDES, ("max_input_seq_length", "max_target_seq_length"), strict=True
+    ):
         limit = getattr(hparams, field)
         if limit and side in example:
             ids = example[side]
@@ -126,7 +126,7 @@ class Problem:
     def feature_encoders(self, data_dir: str) -> dict[str, Any]:
         """Returns encoders of ids written as numbers."""
         del data_dir
-        return {side: TextEncoder() for side in _SIDES}
+        return {side: TextEncoder() for side in generator_utils.SIDES}
 
     def hparams(self, defaults: HParams, model_hparams: HParams) -> None:
         """Sets `modality` and `vocab_size` by feature; by default, the encoders' sizes."""
@@ -139,7 +139,7 @@ class Problem:
         """Returns the features of an example: lists of ids."""
         import tensorflow as tf
 
-        sides = _SIDES if self.has_inputs else _SIDES[1:]
+        sides = generator_utils.SIDES if self.has_inputs else generator_utils.SIDES[1:]
         return {side: tf.io.VarLenFeature(tf.int64) for side in sides}, None
 
     def max_length(self, model_hparams: HParams) -> int:

@@ -4,8 +4,11 @@ import logging
 import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from numbers import Number
 from operator import index
 from typing import Any, ClassVar
+
+import numpy as np
 
 from t2t_lite import registry
 from t2t_lite.data import text_problems
@@ -26,8 +29,21 @@ log = logging.getLogger(__name__)
 
 
 def _users(name: str) -> Any:
-    """Returns a property that has the value of the user's."""
-    return property(operator.attrgetter(f"upstream.{name}"))
+    """Returns a property that has the value of the user's, without NumPy's types of numbers."""
+    read = operator.attrgetter(f"upstream.{name}")
+
+    def value(adapter: Any) -> Any:
+        found = read(adapter)
+        return found.item() if isinstance(found, np.generic) else found
+
+    return property(value)
+
+
+def _as_texts(labels: Any) -> Any:
+    """Returns a user's labels, of which T2T writes numbers, too; not labels as they are."""
+    if not isinstance(labels, Iterable) or isinstance(labels, str | bytes):
+        return labels
+    return [str(label) if isinstance(label, Number) else label for label in labels]
 
 
 class TextAdapter(ProblemAdapter, text_problems.Text2TextProblem):
@@ -167,8 +183,7 @@ class ClassAdapter(TextAdapter, text_problems.Text2ClassProblem):
 
     def class_labels(self, data_dir: str) -> Sequence[str]:
         """Returns the user's labels."""
-        labels: Any = self.upstream.class_labels(data_dir)
-        return list(labels) if isinstance(labels, Iterator) else labels
+        return _as_texts(self.upstream.class_labels(data_dir))
 
     @property
     def metrics(self) -> Sequence[str]:
@@ -192,7 +207,7 @@ class ClassAdapter(TextAdapter, text_problems.Text2ClassProblem):
         encoders = super().feature_encoders(data_dir)
         labels = self.upstream.get_feature_encoders(data_dir)["targets"]
         if isinstance(labels, ClassLabelEncoder):
-            encoders["targets"] = text_encoder.ClassLabelEncoder(labels.class_labels)
+            encoders["targets"] = text_encoder.ClassLabelEncoder(_as_texts(labels.class_labels))
         return encoders
 
     @property

@@ -1,5 +1,6 @@
 """T2T's base classes of text problems, and its iterators over text files."""
 
+import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
@@ -39,7 +40,7 @@ from t2t_lite.interop.t2t.text_iterators import (
     txt_line_sharded_iterator,
 )
 from t2t_lite.text.sample import Sample
-from t2t_lite.text.text_encoder import PAD_ID, VocabType
+from t2t_lite.text.text_encoder import EOS_ID, PAD_ID, VocabType
 
 __all__ = [
     "ChoppedTextProblem",
@@ -333,18 +334,54 @@ class Text2RealProblem(Text2TextProblem):
         defaults.add_hparam("regression_targets", True)
 
 
+class QuestionAndContext2TextProblem(Text2TextProblem):
+    """Questions about a text, which samples have as `context`; no model here reads it."""
+
+    QUESTION_SEPARATOR = "<EOQ>"  # for subclasses that put the context into the inputs
+    QUESTION_SEPARATOR_ID = 2
+
+    @property
+    def additional_reserved_tokens(self) -> Sequence[str]:
+        """The separator."""
+        return [self.QUESTION_SEPARATOR]
+
+    def generate_text_for_vocab(self, data_dir: str, tmp_dir: str) -> Iterator[str]:
+        """Yields the texts of the first samples of training."""
+        samples = self.generate_samples(data_dir, tmp_dir, DatasetSplit.TRAIN)
+        for sample in itertools.islice(samples, self.max_samples_for_vocab):
+            yield from (sample[feature] for feature in ("inputs", "context", "targets"))
+
+    def feature_encoders(self, data_dir: str) -> dict[str, Any]:
+        """Returns the encoder of all texts."""
+        encoders = super().feature_encoders(data_dir)
+        return {**encoders, "context": encoders["inputs"]}
+
+    def generate_encoded_samples(
+        self, data_dir: str, tmp_dir: str, dataset_split: str
+    ) -> Iterator[dict[str, Any]]:
+        """Yields the samples of a split as ids, EOS included."""
+        self.get_or_create_vocab(data_dir, tmp_dir)
+        encoders = self.feature_encoders(data_dir)
+        for sample in self.generate_samples(data_dir, tmp_dir, dataset_split):
+            yield {
+                feature: [*encoder.encode(sample[feature]), EOS_ID]
+                for feature, encoder in encoders.items()
+            }
+
+    def example_reading_spec(self) -> tuple[Any, Any]:
+        """Returns the features of an example: lists of ids."""
+        import tensorflow as tf
+
+        fields, decoders = super().example_reading_spec()
+        return {**fields, "context": tf.io.VarLenFeature(tf.int64)}, decoders
+
+
 # ---- problems that this package does not have, whose classes can be defined
 
 
 def _lacking(missing: str) -> Any:
     """Returns the adapter of problems that need what this package does not have."""
     return type("TextAdapter", (TextAdapter,), {"missing": missing})
-
-
-class QuestionAndContext2TextProblem(Text2TextProblem):
-    """Questions about a text."""
-
-    _t2t_lite_adapter = _lacking("a third feature, `context`: put it into the inputs")
 
 
 class DistributedText2TextProblem(Text2TextProblem):

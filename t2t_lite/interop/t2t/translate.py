@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
@@ -17,6 +18,8 @@ from t2t_lite.interop.t2t.text_problems import Text2TextProblem
 from t2t_lite.text.sample import Sample
 
 __all__ = ["TranslateProblem", "compile_data"]
+
+_SEGMENT = re.compile("<seg[^>]*>(.*)</seg>")
 
 
 class TranslateAdapter(TextAdapter):
@@ -106,6 +109,14 @@ class TranslateProblem(Text2TextProblem):
         if any(str(member).startswith(compiled) for member in members):
             _compiled(self, tmp_dir, DatasetSplit.TRAIN)
         return generator_utils.generate_lines_for_vocab(tmp_dir, entries)
+
+
+def _preprocess_sgm(line: str, is_sgm: bool) -> str:
+    """Returns the text of a segment of an SGM file, "" for its other lines; text as it is."""
+    if not is_sgm:
+        return line
+    segment = _SEGMENT.fullmatch(line.strip())
+    return segment[1] if segment else ""
 
 
 def _cleaned(problem: TranslateProblem, dataset_split: str) -> Collection[str]:

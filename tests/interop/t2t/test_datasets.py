@@ -174,6 +174,23 @@ def test_samples_of_a_subclass_need_no_archive(upstream, tmp_path, module, name,
         assert found.fetch_sources(str(tmp_path), split) == []
 
 
+def test_lines_of_sgm_as_users_readers_strip_them(upstream):
+    from tensor2tensor.data_generators.translate import _preprocess_sgm
+
+    lines = ['<seg id="1"> a < b </seg>\n', "<p>\n", "</srcset>"]
+    assert [_preprocess_sgm(line, True) for line in lines] == [" a < b ", "", ""]
+    assert [_preprocess_sgm(line, False) for line in lines] == lines
+
+
+def test_an_archive_at_an_absolute_path_may_be_in_tmp_dir(tmp_path):
+    """T2T looks there alone; a directory that names its author's folder runs elsewhere, too."""
+    address = f"{tmp_path}/of-the-author/corpus.tgz"
+    (file,) = datasets.files([address, ("train.a", "train.b")], str(tmp_path))
+    assert str(file.path(str(tmp_path))) == address
+    (tmp_path / "corpus.tgz").touch()
+    assert file.path(str(tmp_path)) == tmp_path / "corpus.tgz"
+
+
 def test_text_that_is_not_utf8_can_be_skipped(upstream, tmp_path):
     from tensor2tensor.data_generators import imdb
 

@@ -90,6 +90,23 @@ def test_t2ts_fields_without_effect_are_named_in_one_warning(caplog):
     ]
 
 
+def test_sampling_is_a_matter_of_decoding(caplog):
+    hparams = base()
+    hparams.sampling_method = "random"
+    assert hparams.to_settings("sampling") == registry.hparams("transformer_base")
+    assert caplog.records[-1].getMessage() == (
+        "hparams set sampling: without effect here: sampling_method (instead: "
+        "t2t-decoder --decode_hparams=sampling_temp=...)"
+    )
+
+
+def test_a_tuple_is_saved_as_a_list():
+    hparams = base()
+    hparams.add_hparam("usr_layers", (1, 2))
+    assert hparams.usr_layers == (1, 2)
+    assert hparams.to_settings("mine").to_dict()["usr_layers"] == [1, 2]
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

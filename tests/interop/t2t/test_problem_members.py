@@ -281,6 +281,64 @@ class ReadsOthers(translate.TranslateProblem):
     assert len(decoded_pairs(generate("reads_others", folders), folders[0], "train")) == 9
 
 
+_QUESTIONS = """
+import numpy as np
+
+@registry.register_problem
+class Questions(text_problems.QuestionAndContext2TextProblem):
+  approx_vocab_size = np.int64(2**8)
+  is_generate_per_split = False
+  dataset_splits = Base.dataset_splits
+
+  def generate_samples(self, data_dir, tmp_dir, dataset_split):
+    for number in range(60):
+      yield {"inputs": "who ate %d ?" % number, "context": "the cat ate 1", "targets": "the cat"}
+
+  def hparams(self, defaults, unused_model_hparams):
+    super(Questions, self).hparams(defaults, unused_model_hparams)
+    assert defaults.modality.pop("context") == modalities.ModalityType.SYMBOL
+"""
+
+
+def test_a_context_is_in_the_vocabulary_but_no_model_reads_it(usr, folders, caplog):
+    usr(_QUESTIONS)
+    found = generate("questions", folders)
+    assert decoded_pairs(found, folders[0], "train")[0][1] == "the cat"
+    assert found.vocab_files() == ["vocab.questions.256.subwords"]
+    assert "problem questions: no model here reads context, as T2T's Transformer" in caplog.text
+    upstream = found.upstream
+    encoder = upstream.get_feature_encoders(folders[0])["context"]
+    assert encoder.decode_list([upstream.QUESTION_SEPARATOR_ID]) == ["<EOQ>_"]
+    sample = next(iter(upstream.generate_encoded_samples(*folders, "train")))
+    assert encoder.decode(sample["context"]) == "the cat ate 1"
+    assert sample["context"][-1] == 1
+
+
+_READS_MODEL = """
+@registry.register_problem
+class ReadsModel(Base):
+  def hparams(self, defaults, model_hparams):
+    super(ReadsModel, self).hparams(defaults, model_hparams)
+    if model_hparams.shared_embedding_and_softmax_weights and model_hparams.hidden_size:
+      defaults.input_space_id = problem.SpaceID.EN_TOK
+    if not model_hparams.get("chunk_size"):
+      model_hparams.chunk_size = 4
+    model_hparams.add_hparam("of_mine", model_hparams.data_dir)
+"""
+
+
+def test_hparams_of_a_problem_may_read_those_of_a_model(usr, folders):
+    usr(_READS_MODEL)
+    found = generate("reads_model", folders)
+    encoders = found.feature_encoders(folders[0])
+    assert encoders["inputs"].vocab_size == encoders["targets"].vocab_size > 2
+    assert found.space_ids == (problem.SpaceID.EN_TOK, problem.SpaceID.GENERIC)
+    assert registry.problem("reads_model").space_ids == (
+        problem.SpaceID.EN_TOK,
+        problem.SpaceID.GENERIC,
+    )
+
+
 @pytest.mark.parametrize("split", ["eval", "test"])
 def test_targets_may_be_missing_outside_training(usr, folders, caplog, split):
     usr(

@@ -124,6 +124,24 @@ def test_labels_may_be_in_a_file(upstream, tmp_path, own_ids):
     assert problem.vocab_files() == ["labels.txt"]
 
 
+@pytest.mark.parametrize("own_encoders", [True, False])
+def test_labels_may_be_numbers(upstream, tmp_path, own_encoders):
+    class Rated(Encoding):
+        def class_labels(self, data_dir):
+            return range(1, 6, 2)
+
+    if own_encoders:
+
+        def feature_encoders(self, data_dir):
+            labels = text_encoder.ClassLabelEncoder(self.class_labels(data_dir))
+            return {"inputs": text_encoder.ByteTextEncoder(), "targets": labels}
+
+        Rated.feature_encoders = feature_encoders
+    problem = adapted(Rated())
+    generate(problem, tmp_path)
+    assert problem.feature_encoders(str(tmp_path))["targets"].decode([3, 1]) == "3"
+
+
 def test_the_file_of_labels_may_be_written_with_the_samples(usr_dir, tmp_path):
     class Written(registry.problem("usr_sentiment").upstream_class):
         name = "usr_written"
