@@ -1,4 +1,4 @@
-"""How good outputs are for their sources: training data that `t2t-eval --segment_scores` writes.
+"""How good outputs are for their sources: data that `t2t-eval --segment_scores=FILE` writes.
 
 Put its file as `scores.train.jsonl` into the folder `--tmp_dir`; `scores.eval.jsonl` is optional.
 """

@@ -15,8 +15,7 @@ from t2t_lite.layers.attention import (
     causal_bias,
     mask_bias,
 )
-from t2t_lite.layers.base import Dropout, Layer, seeds_or_new
-from t2t_lite.layers.own_gradients import LayerNormalization
+from t2t_lite.layers.base import Dropout, Gradient, Layer, seeds_or_new
 
 
 def sinusoids(
@@ -111,6 +110,52 @@ class Position(Layer):
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
+class LayerNormalization(keras.layers.LayerNormalization):
+    """Keras's layer over the last axis, with a gradient written by hand in training.
+
+    Differentiated automatically, it would keep more arrays for the backward pass, and read them
+    more often.
+    """
+
+    def call(self, x: keras.KerasTensor, training: bool = False) -> keras.KerasTensor:
+        """Normalises `x` [..., D], in float32."""
+        if not training:
+            return super().call(x)
+        features, gamma, beta = (ops.cast(one, "float32") for one in (x, self.gamma, self.beta))
+        return ops.cast(_normalised(features, gamma, beta, self.epsilon), x.dtype)
+
+
+def _normalised(
+    x: keras.KerasTensor, gamma: keras.KerasTensor, beta: keras.KerasTensor, epsilon: float
+) -> keras.KerasTensor:
+    """Returns `gamma` [D] · (`x` - mean) / √(variance + ε) + `beta` [D], for `x` [..., D]."""
+
+    @ops.custom_gradient
+    def run(
+        x: keras.KerasTensor, gamma: keras.KerasTensor, beta: keras.KerasTensor
+    ) -> tuple[keras.KerasTensor, Gradient]:
+        centred = x - ops.mean(x, axis=-1, keepdims=True)
+        variance = ops.mean(ops.square(centred), axis=-1, keepdims=True)
+        inverse = ops.rsqrt(variance + epsilon)
+        unit = centred * inverse
+
+        def gradient(
+            *arguments: keras.KerasTensor, upstream: keras.KerasTensor | None = None
+        ) -> tuple[keras.KerasTensor, ...]:
+            by_output = arguments[-1] if upstream is None else upstream
+            by_gamma, by_unit = by_output * unit, by_output * gamma
+            # What moves the mean or the length of the features changes nothing.
+            moving = ops.mean(by_unit, axis=-1, keepdims=True)
+            stretching = ops.mean(by_unit * unit, axis=-1, keepdims=True)
+            by_x = (by_unit - moving - unit * stretching) * inverse
+            rows = tuple(range(len(x.shape) - 1))
+            return by_x, ops.sum(by_gamma, axis=rows), ops.sum(by_output, axis=rows)
+
+        return unit * gamma + beta, gradient
+
+    return run(x, gamma, beta)
+
+
 class LayerSteps(Layer):
     """A T2T sequence of steps: `n` normalise, `d` dropout, `a` add the sub-layer's input.
 

@@ -7,7 +7,8 @@ import tensorflow as tf
 from keras import ops
 
 from support.rounding import assert_close, normal
-from t2t_lite.layers.own_gradients import LayerNormalization, dropped
+from t2t_lite.layers.base import dropped
+from t2t_lite.layers.transformer_layers import LayerNormalization
 
 
 def outputs_and_gradients(function, *arguments):
