@@ -237,7 +237,7 @@ def run(tmp_path, monkeypatch) -> run_folder.RunFolder:
         hparams=DecodeHParams(),
         problem=problem,
         engine=engine,
-        text=types.SimpleNamespace(stages=lambda options: None),
+        text=types.SimpleNamespace(stages=lambda options: None, quality=None),
     )
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

@@ -111,47 +111,55 @@ class Position(Layer):
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
 class LayerNormalization(keras.layers.LayerNormalization):
-    """Keras's layer over the last axis, with a gradient written by hand in training.
+    """Keras's layer over the last axis, with fewer arrays and, in training, its own gradient.
 
     Differentiated automatically, it would keep more arrays for the backward pass, and read them
     more often.
     """
 
     def call(self, x: keras.KerasTensor, training: bool = False) -> keras.KerasTensor:
-        """Normalises `x` [..., D], in float32."""
-        if not training:
-            return super().call(x)
-        features, gamma, beta = (ops.cast(one, "float32") for one in (x, self.gamma, self.beta))
-        return ops.cast(_normalised(features, gamma, beta, self.epsilon), x.dtype)
+        """Normalises `x` [..., D], in float32 at least."""
+        dtype = keras.backend.result_type(x.dtype, "float32")
+        features, gamma, beta = (ops.cast(one, dtype) for one in (x, self.gamma, self.beta))
+        if training:
+            outputs = _normalised(features, gamma, beta, self.epsilon)
+        else:
+            outputs = _units(features, self.epsilon)[0] * gamma + beta
+        return ops.cast(outputs, x.dtype)
+
+
+def _units(x: keras.KerasTensor, epsilon: float) -> tuple[keras.KerasTensor, keras.KerasTensor]:
+    """Returns (`x` - mean) / √(variance + ε) [..., D], and that divisor's inverse [..., 1]."""
+    centred = x - ops.mean(x, axis=-1, keepdims=True)
+    variance = ops.mean(ops.square(centred), axis=-1, keepdims=True)
+    inverse = ops.rsqrt(variance + epsilon)
+    return centred * inverse, inverse
 
 
 def _normalised(
     x: keras.KerasTensor, gamma: keras.KerasTensor, beta: keras.KerasTensor, epsilon: float
 ) -> keras.KerasTensor:
-    """Returns `gamma` [D] · (`x` - mean) / √(variance + ε) + `beta` [D], for `x` [..., D]."""
+    """Returns the units of `x` [..., D], times `gamma` [D], plus `beta` [D]."""
 
     @ops.custom_gradient
     def run(
         x: keras.KerasTensor, gamma: keras.KerasTensor, beta: keras.KerasTensor
     ) -> tuple[keras.KerasTensor, Gradient]:
-        centred = x - ops.mean(x, axis=-1, keepdims=True)
-        variance = ops.mean(ops.square(centred), axis=-1, keepdims=True)
-        inverse = ops.rsqrt(variance + epsilon)
-        unit = centred * inverse
+        units, inverse = _units(x, epsilon)
 
         def gradient(
             *arguments: keras.KerasTensor, upstream: keras.KerasTensor | None = None
         ) -> tuple[keras.KerasTensor, ...]:
             by_output = arguments[-1] if upstream is None else upstream
-            by_gamma, by_unit = by_output * unit, by_output * gamma
+            by_gamma, by_units = by_output * units, by_output * gamma
             # What moves the mean or the length of the features changes nothing.
-            moving = ops.mean(by_unit, axis=-1, keepdims=True)
-            stretching = ops.mean(by_unit * unit, axis=-1, keepdims=True)
-            by_x = (by_unit - moving - unit * stretching) * inverse
+            moving = ops.mean(by_units, axis=-1, keepdims=True)
+            stretching = ops.mean(by_units * units, axis=-1, keepdims=True)
+            by_x = (by_units - moving - units * stretching) * inverse
             rows = tuple(range(len(x.shape) - 1))
             return by_x, ops.sum(by_gamma, axis=rows), ops.sum(by_output, axis=rows)
 
-        return unit * gamma + beta, gradient
+        return units * gamma + beta, gradient
 
     return run(x, gamma, beta)
 

@@ -263,7 +263,7 @@ def test_the_server_refuses_the_requests_concerned_alone(caplog):
 def evaluator_of(decoder, metrics):
     """An evaluator without a model and data, whose loss is NaN."""
     evaluator = object.__new__(Evaluator)
-    problem = types.SimpleNamespace(existing_filepaths=lambda *_: ["shard"])
+    problem = types.SimpleNamespace(existing_filepaths=lambda *_: ["shard"], float_sides=())
     evaluator.parts = [Part("", problem, metrics)]
     evaluator._data = {"": (["shard"], [])}
     evaluator._data_dir = ""
