@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from t2t_lite.data.problem import Output
 from t2t_lite.errors import DataError
 from t2t_lite.metrics.by_name import score_outputs, segment_scores
-from t2t_lite.metrics.numbers import ranks
+from t2t_lite.metrics.correlation import ranks
 
 NUMBERS = st.floats(-1e3, 1e3, width=32)
 PAIRS = st.lists(st.tuples(NUMBERS, NUMBERS), min_size=3, max_size=20)

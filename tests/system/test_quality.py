@@ -11,7 +11,7 @@ from support.commands import decoded, printed_by, refusal
 from support.small_runs import noisy_run
 from t2t_lite.bin import t2t_datagen, t2t_decoder, t2t_trainer
 from t2t_lite.decoding.quality import QualityModel
-from t2t_lite.metrics.numbers import ranks
+from t2t_lite.metrics.correlation import ranks
 
 pytestmark = pytest.mark.integration
 
