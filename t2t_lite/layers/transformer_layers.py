@@ -109,7 +109,6 @@ class Position(Layer):
         return x + ops.cast(signal, x.dtype)[None]  # [1, N, D]
 
 
-@keras.saving.register_keras_serializable(package="t2t_lite")
 class LayerNormalization(keras.layers.LayerNormalization):
     """Keras's layer over the last axis, with fewer arrays and, in training, its own gradient.
 
@@ -164,6 +163,7 @@ def _normalised(
     return run(x, gamma, beta)
 
 
+@keras.saving.register_keras_serializable(package="t2t_lite")
 class LayerSteps(Layer):
     """A T2T sequence of steps: `n` normalise, `d` dropout, `a` add the sub-layer's input.
 

@@ -286,7 +286,9 @@ class _Writer:
     def _parted(self, events: Sequence[_Event], space: str, last: int, start: int) -> set[int]:
         """Returns before which events white space parts atoms from words.
 
-        In the source they need none, if punctuation stands there: "the icon <img>, and".
+        In the source they need none, if punctuation stands there: "the icon <img>, and". Where
+        there are not two words, a word is parted only from an atom that it would change: "%s, a"
+        does not become "%sa".
 
         Args:
             events: what stands between two words.
@@ -295,14 +297,17 @@ class _Writer:
             start: where the second one begins.
         """
         atoms = [i for i, event in enumerate(events) if event.kind == "atom"]
-        beside = self._target[max(0, last - 1) : last] + self._target[start : start + 1]
-        if not (space and atoms and beside.isalnum()):
+        if not atoms:
             return set()
         text, first, final = self._segment.text, events[atoms[0]].node, events[atoms[-1]].node
+        before, after = self._target[max(0, last - 1) : last], self._target[start : start + 1]
+        are_words = bool(space) and (before + after).isalnum()
         found = set()
-        if _is_no_word(text[max(0, first.start - 1) : first.start]):
+        source = text[max(0, first.start - 1) : first.start]
+        if (are_words and _is_no_word(source)) or _changes(before, first.opening[:1], source):
             found.add(_before(events, atoms[0]))
-        if _is_no_word(text[final.start : final.start + 1]):
+        source = text[final.start : final.start + 1]
+        if (are_words and _is_no_word(source)) or _changes(after, final.opening[-1:], source):
             found.add(_after(events, atoms[-1]))
         return found
 
@@ -360,6 +365,16 @@ def _spaces_of_atoms(events: Sequence[_Event]) -> set[int]:
         if node.space_after:
             places.add(_after(events, i))
     return places
+
+
+def _changes(character: str, edge: str, source: str) -> bool:
+    """Whether an atom with this edge would be another one beside a character of the target.
+
+    Placeholders are made of ASCII's letters and digits. Beside such a letter in the source, the
+    atom is known to end there.
+    """
+    is_ascii = [one.isascii() and one.isalnum() for one in (character, edge, source)]
+    return is_ascii == [True, True, False]
 
 
 def _is_no_word(character: str) -> bool:

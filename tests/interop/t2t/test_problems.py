@@ -129,7 +129,7 @@ class Encoding(text_problems.Text2TextProblem):
 @pytest.mark.parametrize(
     ("samples", "message"),
     [
-        ([{"inputs": [2, 1]}], "expected lists of integers `inputs` and `targets`"),
+        ([{"inputs": [2, 1]}], "expected lists of integers `inputs` and integers `targets`"),
         ([{"inputs": "text", "targets": [1]}], "expected lists of integers"),
         ([{"inputs": [2.5], "targets": [1]}], "expected lists of integers"),
         ([{"inputs": [2**63, 1], "targets": [1]}], "9223372036854775808 takes more than 64 bits"),
