@@ -53,7 +53,9 @@ class QualityModel:
 
     def confidences(self, source: str, outputs: Sequence[str]) -> list[float]:
         """Returns the confidence of each output for a source."""
-        rows = [self._ids(f"{source}\t{output}") for output in outputs]
+        # A tab would begin a third text.
+        source = source.replace("\t", " ")
+        rows = [self._ids("\t".join([source, text.replace("\t", " ")])) for text in outputs]
         longest = max(map(len, rows), default=0)
         padded = np.array([[*row, *[0] * (longest - len(row))] for row in rows], np.int32)
         if not longest:

@@ -188,6 +188,23 @@ def test_flags_without_effect_are_refused(flags, message, tmp_path):
     assert message in refusal(t2t_decoder.main, "--output_dir=x", *files, *flags.split())
 
 
+@pytest.mark.parametrize(
+    ("source", "markup", "is_doubtful"),
+    [
+        ("%s", "", False),  # nothing for the model
+        ("<p>a file now</p><p>now</p>", "html", True),  # the least of two
+        ("<p>a file now</p><p>now file a</p>", "html", False),
+    ],
+)
+def test_messages_of_placeholders_or_of_several_blocks(
+    source, markup, is_doubtful, opened, tmp_path
+):
+    (tmp_path / "a.po").write_text(f'msgid "{source}"\nmsgstr ""\n')
+    documents.run(config_of(tmp_path, "a.po", review_below=0.5, markup=markup))
+    found = (tmp_path / "out.a.po").read_text()
+    assert ("#, fuzzy" in found) == is_doubtful
+
+
 def test_html_has_no_mark_for_review(tmp_path):
     (tmp_path / "a.html").write_text("<p>now</p>")
     files = f"--decode_from_file={tmp_path}/a.html", f"--decode_to_file={tmp_path}/out.html"

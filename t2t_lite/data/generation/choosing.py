@@ -100,7 +100,9 @@ def advise(problem: Problem, data_dir: str) -> Advice | None:
     """
     if not isinstance(problem, Text2TextProblem) or problem.encodes_samples or problem.writes_files:
         return None
-    if problem.members != (problem,):
+    if problem.members != (problem,) or not problem.metrics:
+        return None
+    if not problem.has_split(DatasetSplit.TRAIN):
         return None
     examples = count_records(problem.existing_filepaths(data_dir, DatasetSplit.TRAIN))
     encoders = problem.get_feature_encoders(data_dir)

@@ -92,6 +92,12 @@ def run(config: DecoderConfig) -> None:
 
 
 def _confidence(line: str) -> float:
-    """Returns the confidence of the first output in a line of JSON."""
+    """Returns the confidence of the first output in a line of JSON; of several blocks, the least.
+
+    It is 1 where the model had nothing to translate, as in a text of placeholders alone.
+    """
     hypotheses = json.loads(line)["hypotheses"]
-    return float(hypotheses[0]["confidence"]) if hypotheses else 0.0
+    if not hypotheses:
+        return 0.0
+    told = hypotheses[0].get("confidence", 1.0)
+    return float(min(told, default=1.0) if isinstance(told, list) else told)

@@ -36,6 +36,7 @@ from t2t_lite.lock import locked
 from t2t_lite.problems.text2text_tmpdir import text_files
 from t2t_lite.progress import progress
 from t2t_lite.runs.checkpoint_names import checkpoints_of_runs
+from t2t_lite.search.decode_hparams import LONGEST
 from t2t_lite.study.distillation.scores_config import ScoresConfig
 from t2t_lite.study.distillation.text import (
     PairWriter,
@@ -159,7 +160,8 @@ class _Scoring:
         """Writes both sides of the pairs that have two, and those of other pairs beside them.
 
         Returns:
-            For each pair of the problem whether both of its sides have text.
+            For each pair of the problem whether both of its sides have text that a model can score:
+            at most `LONGEST` bytes, since subwords are rarely more than bytes.
         """
         config, whole = self._config, bytearray()
         with (
@@ -167,7 +169,7 @@ class _Scoring:
             progress("reading text", unit="pairs") as advance,
         ):
             for pair in pairs_to_clean(self._problem, config.data_dir, config.tmp_dir):
-                whole.append(all(map(has_text, pair)))
+                whole.append(all(map(has_text, pair)) and max(map(_bytes_of, pair)) <= LONGEST)
                 if whole[-1]:
                     writer.write(*pair)
                 advance(1)
@@ -225,3 +227,7 @@ class _Scoring:
         with jobs.decoded(search, trained) as journal:
             for line in journal.lines():
                 yield -written_score(line.text) if line.text else math.inf
+
+
+def _bytes_of(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))

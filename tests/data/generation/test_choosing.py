@@ -8,6 +8,7 @@ from support.registries import restored
 from t2t_lite import registry
 from t2t_lite.data.generation import choosing
 from t2t_lite.data.generation.choosing import OF_PROBLEM, PAIRS, Advice
+from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.text.subword_text_encoder import SubwordTextEncoder
@@ -224,3 +225,14 @@ def test_problems_that_write_their_files_themselves_are_left_alone():
             raise AssertionError
 
     assert choosing.advise(Written(), "nowhere") is None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"metrics": ()}, {"dataset_splits": [{"split": DatasetSplit.TEST, "shards": 1}]}],
+    ids=["metrics", "splits"],
+)
+def test_problems_without_metrics_or_training_text_are_left_alone(changes, advice, monkeypatch):
+    for name, value in changes.items():
+        monkeypatch.setattr(type(registry.problem("text2text_tmpdir_bpe")), name, value)
+    assert advice("text2text_tmpdir_bpe", 30_000) is None

@@ -158,6 +158,12 @@ def test_a_text_of_empty_sides(config, monkeypatch):
     assert scored(config) == [-1, -1]
 
 
+def test_a_side_that_is_too_long_for_a_model_has_the_least_score(config, monkeypatch):
+    pairs = [("one two", "eins zwei"), ("a " * 2049, "b"), ("three", "ä" * 2049), ("four", "vier")]
+    monkeypatch.setattr(Pairs, "pairs", pairs)
+    assert [score == -1 for score in scored(config)] == [False, True, True, False]
+
+
 def test_a_kill_costs_nothing_scored(config, tmp_path, monkeypatch):
     def die(*args, **fields):
         raise Killed
