@@ -60,8 +60,9 @@ class MeanOfEncoder(Seq2Seq):
         self.encoder = TransformerEncoder(
             h, self.inputs_embedding, seeds=self.seeds, name=f"{self.name}_encoder"
         )
+        # In float32, as 16 bits would round a number to two or three digits.
         self.class_projection = Projection(
-            h.hidden_size, (outputs,), h.initializer_gain, use_bias=True
+            h.hidden_size, (outputs,), h.initializer_gain, use_bias=True, dtype="float32"
         )
         self._attention_hook: AttentionHook | None = None
 
@@ -95,8 +96,7 @@ class MeanOfEncoder(Seq2Seq):
         present = ops.cast(ops.not_equal(inputs, 0), "float32")
         weights = present / ops.maximum(ops.sum(present, axis=1, keepdims=True), 1.0)
         mean = ops.sum(ops.cast(encoded, "float32") * weights[..., None], axis=1)  # [B, D]
-        outputs = self.class_projection(ops.cast(mean, self.compute_dtype))
-        return ops.cast(outputs, "float32"), weights
+        return self.class_projection(mean), weights
 
     @abc.abstractmethod
     def _logits(

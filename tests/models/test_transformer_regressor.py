@@ -12,7 +12,7 @@ from support.training_steps import make_step, weights_of
 from t2t_lite import registry
 from t2t_lite.errors import UsageError
 from t2t_lite.layers.dense import EXCLUDED
-from t2t_lite.models.transformer_regressor import numbers_in
+from t2t_lite.models.transformer_regressor import TransformerRegressor, numbers_in
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.search.ensemble import Ensemble
 from t2t_lite.search.factory import make_search
@@ -158,3 +158,11 @@ def test_what_it_does_not_take_is_refused():
     hparams = registry.hparams("transformer_test").copy(rdrop_alpha=5.0)
     with pytest.raises(UsageError, match=r"rdrop_alpha=5: .* set rdrop_alpha=0"):
         objective_of(cls, hparams)
+
+
+@pytest.mark.bfloat16
+def test_numbers_have_all_digits_in_16_bits():
+    model = TransformerRegressor("transformer_test", 9, targets_vocab_size=2 + 1, dtype="bfloat16")
+    model.class_projection.kernel.assign(0 * model.class_projection.kernel)
+    model.class_projection.bias.assign([1987.25])
+    assert np.array(model.numbers(np.array([[3, 1]], np.int32))).tolist() == [[1987.25]]
