@@ -15,6 +15,7 @@ from t2t_lite.errors import UserError
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.text.text_encoder import EOS_ID
 
+_MOST_TOGETHER = 4096  # ids that are read at once: attention takes memory for all pairs of them
 # So that what a number does not say does not depend on the batch.
 _DIGITS = 4
 
@@ -60,7 +61,9 @@ class QualityModel:
         padded = np.array([[*row, *[0] * (longest - len(row))] for row in rows], np.int32)
         if not longest:
             return []
-        found, _ = self._search(padded, 0)
+        together = max(1, _MOST_TOGETHER // longest)
+        parts = [padded[i : i + together] for i in range(0, len(rows), together)]
+        found = [beams for part in parts for beams in self._search(part, 0)[0]]
         numbers = [float(self._targets.decode(beams[0].tolist())) for beams in found]
         return [round(min(max(number, 0.0), 1.0), _DIGITS) for number in numbers]
 
