@@ -47,7 +47,7 @@ class Text2SelfProblem(Text2TextProblem):
 
 
 class WholeTextProblem(Text2TextProblem):
-    """Problems whose targets are no text, but say something of a whole one: a label, or numbers.
+    """Problems whose targets describe a whole text: a label, or numbers.
 
     Attributes:
         form_of_inputs: what the inputs of a sample are, for errors.

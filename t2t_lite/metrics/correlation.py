@@ -45,7 +45,7 @@ def correlation(totals: Sequence[float]) -> float:
     count = totals[0]
     x, y, xx, yy, xy = np.array(totals[1:]).reshape(5, -1) / count
     spread = np.sqrt(np.maximum(xx - x * x, 0) * np.maximum(yy - y * y, 0))
-    # What is left of equal numbers by rounding is no spread.
+    # Of equal numbers, rounding leaves a little, which does not count.
     has_spread = spread > 1e-12 * np.sqrt(xx * yy)
     return float(np.mean(np.where(has_spread, (xy - x * y) / np.where(spread, spread, 1), 0)))
 

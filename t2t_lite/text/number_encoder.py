@@ -1,7 +1,7 @@
 """Targets that are numbers: the id of a number is made of the bits of its float32.
 
 So numbers go, exactly, where ids go: through batches, searches and journals. Padding (0) and EOS
-(1) are two of the bit patterns that are no number (NaN), which no target may be.
+(1) are two of the bit patterns of NaN, which targets cannot be.
 """
 
 import math

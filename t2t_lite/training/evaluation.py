@@ -329,7 +329,7 @@ class TeacherForced:
         targets = batch["targets"]  # [B, T]
         present = tf.not_equal(targets, 0)
         logits = tf.cast(self.model(batch, training=False), tf.float32)  # [B, T, V]
-        if self.model.only_numbers:  # whose ids are no symbols of the model
+        if self.model.only_numbers:  # their ids are not symbols of the model
             return self._squared_errors(logits, targets)
         flat = tf.reshape(logits, [-1, logits.shape[-1]])
         losses = smoothed_cross_entropy(flat, tf.reshape(targets, [-1]), 0.0)  # [B·T]

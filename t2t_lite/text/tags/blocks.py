@@ -16,7 +16,7 @@ _TAGS = (TokenKind.OPEN, TokenKind.CLOSE, TokenKind.VOID)
 _TEXTS = (TokenKind.TEXT, TokenKind.ENTITY)
 _SPACE = re.compile(r"[ \t\n\r\f]+")  # what browsers show as one space; not U+00A0
 _PREFORMATTED = frozenset(["listing", "plaintext", "pre", "xmp"])
-_CONTROLS = frozenset(["a", "button", "label"])  # two side by side are no sentence
+_CONTROLS = frozenset(["a", "button", "label"])  # two side by side are two sentences
 # What begins, divides and ends parts of a template: if, else, end and the like.
 _STATEMENT = re.compile(
     r"\{%|<%(?![-=#])|\{\{[-~]?\s*(?:[#/^]|(?:if|else|range|with|end)(?![\w.]))"
