@@ -82,6 +82,7 @@ def test_the_gradient_is_that_of_the_equations(layer, x):
         assert np.sum(gradient * way) == pytest.approx(expected, rel=1e-3, abs=1e-2)
 
 
+@pytest.mark.bfloat16
 def test_a_narrow_dtype_forgets_nothing_that_a_gate_near_one_keeps():
     """1,000 steps that keep 0.999 each; in bfloat16, 0.999 is 1."""
     layer = SSRU(1, dtype="mixed_bfloat16")
