@@ -12,6 +12,7 @@ from support.limits import full_disk
 from t2t_lite import files
 from t2t_lite.decoding import dataset_decoding, jobs
 from t2t_lite.decoding.config import DecoderConfig
+from t2t_lite.decoding.output_files import refuse_overwriting
 from t2t_lite.decoding.trained_model import TrainedModel
 from t2t_lite.errors import UserError, describe_os_error
 from t2t_lite.runs import averaging, metrics_jsonl, run_folder
@@ -204,7 +205,7 @@ def test_temporary_files_beside_an_output_are_not_inputs(tmp_path, ending):
     source = tmp_path / f"out{ending}"
     source.touch()
     with pytest.raises(UserError, match=r"out would overwrite .*out"):
-        jobs.refuse_overwriting([str(tmp_path / "out")], [str(source)], [])
+        refuse_overwriting([str(tmp_path / "out")], [str(source)], [])
 
 
 # ---- t2t-decoder

@@ -1,7 +1,6 @@
 """The jobs of `t2t-decoder`: decode or score a file, typed lines, or a split of the data."""
 
 import contextlib
-import dataclasses
 import importlib
 import io
 import itertools
@@ -9,16 +8,14 @@ import logging
 import pathlib
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from t2t_lite import files
-from t2t_lite.data.problem import Problem, split_to_decode
+from t2t_lite.data.problem import Problem
+from t2t_lite.decoding import split_job
 from t2t_lite.decoding.batch_journal import (
     FROM_START,
-    WRITTEN_BESIDE,
     BatchJournal,
     BatchRecord,
-    OutputLine,
     ResumePoint,
     lines_in_order,
 )
@@ -36,19 +33,18 @@ from t2t_lite.decoding.hypotheses import (
     NO_BATCHES,
     BatchResult,
     HypothesesByIndex,
-    Hypothesis,
     Source,
-    best_output,
 )
 from t2t_lite.decoding.input_lines import InputLine, InputLines, require_pair
 from t2t_lite.decoding.loading import find_models, load_decoder
+from t2t_lite.decoding.output_files import refuse_overwriting, results_name
 from t2t_lite.decoding.output_formats import (
-    Formatter,
     output_formatter,
     score_formatter,
     written_score,
 )
 from t2t_lite.decoding.perplexity import perplexity
+from t2t_lite.decoding.recorder import Recorder
 from t2t_lite.decoding.request import TextOptions, read_options
 from t2t_lite.decoding.shards import name_of_part, part_of
 from t2t_lite.decoding.stages.registered import unaligned
@@ -60,10 +56,7 @@ from t2t_lite.metrics.by_name import (
     score_by_metrics,
     split_metrics,
 )
-from t2t_lite.metrics.parts import Part, parts_of, without_split
 from t2t_lite.progress import progress
-from t2t_lite.runs import run_folder
-from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text.text_files import iterate_lines
 
 log = logging.getLogger(__name__)
@@ -79,7 +72,7 @@ def run(config: DecoderConfig) -> None:
     trained = find_models(config)
     reads_lines = config.decode_interactive or config.decode_from_file or config.score_file
     if not reads_lines and trained[0].run.problem.has_inputs:
-        _split_files(trained[0], config)  # a missing one is named before a model is loaded
+        split_job.split_files(trained[0], config)  # a missing one is named before a model is loaded
     read = DecodingOrigin.of(config, trained[0].run)
     decoder, trained = load_decoder(config, trained)
     options = _checked_options(decoder, config)
@@ -89,14 +82,14 @@ def run(config: DecoderConfig) -> None:
         _decode_typed(decoder, config, options)
     elif config.decode_from_file == STANDARD_INPUT:
         for records in _LineDecoder(decoder, config, options, start).windows():
-            lines = [line.text for line in lines_in_order(records)]
-            sys.stdout.buffer.write(_text_of(lines).encode())
+            text = "".join(f"{line.text}\n" for line in lines_in_order(records))
+            sys.stdout.buffer.write(text.encode())
             sys.stdout.buffer.flush()
     elif config.decode_from_file or config.score_file:
         lines_decoder = _LineDecoder(decoder, config, options, start)
         _decode_file(lines_decoder, decoder, trained, config, read)
     else:
-        _decode_split(decoder, trained, config, start, read)
+        split_job.decode_split(decoder, trained, config, start, read)
 
 
 def _checked_options(decoder: Decoder, config: DecoderConfig) -> TextOptions:
@@ -154,59 +147,6 @@ def _decode_typed(decoder: Decoder, config: DecoderConfig, options: TextOptions)
             print(format_line(source, beams))
 
 
-class _Recorder:
-    """Converts the results of batches to records, and measures the speed.
-
-    Args:
-        format_line: formats the outputs.
-        start: when the run began, by `time.monotonic`.
-    """
-
-    def __init__(self, format_line: Formatter, start: float) -> None:
-        self._format = format_line
-        self._start = start
-        self._began = time.monotonic()
-        self._sentences = self._subwords = 0
-
-    def records(
-        self,
-        batches: Iterable[BatchResult],
-        sources: Sequence[Source],
-        advance: Callable[[int], None],
-        window: int = 0,
-    ) -> Iterator[BatchRecord]:
-        """Yields the record of each batch of a window.
-
-        Args:
-            batches: the results for `sources`.
-            sources: those of the whole window.
-            advance: called after each batch with the number of sources that it completes.
-            window: the line of the first source, from 0.
-        """
-        for batch in batches:
-            lines = {
-                window + i: OutputLine(self._format(sources[i], beams), best_output(beams))
-                for i, beams in batch.sources.items()
-            }
-            yield BatchRecord(window, batch.number, lines, batch.pieces)
-            if lines and not self._sentences:
-                log.info("first output after %.1f s", time.monotonic() - self._start)
-            self._sentences += len(lines)
-            self._subwords += _subwords(batch.sources.values())
-            advance(len(lines))
-
-    def log_speed(self) -> None:
-        """Logs how much was decoded in how much time."""
-        seconds = time.monotonic() - self._began
-        log.info(
-            "decoded %d sentences in %.1f s: %.1f sentences/s, %.0f target subwords/s",
-            self._sentences,
-            seconds,
-            self._sentences / seconds,
-            self._subwords / seconds,
-        )
-
-
 class _LineDecoder:
     """Decodes the lines of a file or of standard input; or scores the targets paired with them.
 
@@ -244,7 +184,7 @@ class _LineDecoder:
             start: where to resume.
             part: the lines to decode, in whole windows; None: all of them, their number is unknown.
         """
-        recorder = _Recorder(self._format, self._start)
+        recorder = Recorder(self._format, self._start)
         first = 0
         total = None if part is None else len(part) - start.lines
         with progress("decoding", total, "sentences") as advance:
@@ -307,7 +247,7 @@ def _decode_file(
         metrics = _metrics(config, decoder)
         references = _references(decoder.problem, source, count, config.decode_reference)
     name = source if config.decode_shards == 1 else name_of_part(source, config.worker_id)
-    path = config.decode_to_file or _results_name(name, run, decoder.hparams)
+    path = config.decode_to_file or results_name(name, run, decoder.hparams)
     refuse_overwriting([path], [*line_decoder.lines.files, config.decode_reference], trained)
     with _decoded(line_decoder, decoder, trained, config, path, read, count) as journal:
         outputs = [line.output for line in journal.lines()] if references is not None else []
@@ -374,21 +314,6 @@ def _decoded(
         yield journal
 
 
-def refuse_overwriting(
-    outputs: Sequence[str], inputs: Sequence[str], trained: Sequence[TrainedModel]
-) -> None:
-    """Raises UserError if an output is one of the inputs, or belongs to a run folder.
-
-    Args:
-        outputs: the files to write.
-        inputs: the files that are read; empty ones are not given.
-        trained: the models.
-    """
-    own = [path for one in trained for path in one.files()]
-    for path in outputs:
-        files.refuse_overwriting(path, [*filter(None, inputs), *own], WRITTEN_BESIDE)
-
-
 def _references(problem: Problem, source: str, count: int, path: str) -> list[str]:
     """Reads the references for the `count` lines of the file `source`."""
     references = list(iterate_lines(path))
@@ -399,77 +324,6 @@ def _references(problem: Problem, source: str, count: int, path: str) -> list[st
         except DataError as error:
             raise DataError(f"{path}, line {i + 1}: {error}") from error
     return references
-
-
-def _decode_split(
-    decoder: Decoder,
-    trained: Sequence[TrainedModel],
-    config: DecoderConfig,
-    began: float,
-    read: DecodingOrigin,
-) -> None:
-    """Decodes the chosen split and prints the score; writes files if any is named."""
-    from t2t_lite.decoding.dataset_decoding import part_reports, read_parts  # load TensorFlow
-
-    run = trained[0].run
-    if not run.problem.has_inputs:
-        raise UsageError(
-            f"{run.problem.name} is a language model: name a file of prompts (--decode_from_file, "
-            "an empty line for none) or of text to score (--score_file); t2t-eval evaluates a split"
-        )
-    data_dir, split, paths = _split_files(trained[0], config)
-    run.refuse_other_vocabulary(data_dir)
-    parts = _scored_parts(run.problem, split, config)
-    path, inputs, targets = _split_outputs(config, run, decoder)
-    if path:
-        refuse_overwriting([path, inputs, targets], paths, trained)
-        read = read.with_data(paths)
-    examples = read_parts(decoder, parts, data_dir, split)
-    sources = [source for part in examples for source in part.sources]
-    references = [text for part in examples for text in part.references]
-
-    def records(start: ResumePoint = FROM_START) -> Iterator[BatchRecord]:
-        recorder = _Recorder(output_formatter(config.output_format, decoder.hparams), began)
-        batches = decoder.decode_batches(sources, f"{split} example", start.known)
-        with progress("decoding", len(sources) - start.lines, "sentences") as advance:
-            yield from recorder.records(batches, sources, advance)
-        recorder.log_speed()
-
-    if path:
-        read.require_same_inputs()
-        origin = read.of_journal(trained, decoder)
-        with BatchJournal(pathlib.Path(path), origin).opened() as journal:
-            files.write_text(inputs, _text_of([source.text for source in sources]))
-            files.write_text(targets, _text_of(references))
-            for record in records(journal.resume_point):
-                journal.append(record)
-            written = list(journal.lines())
-            journal.finish()
-        log.info("wrote %s", path)
-    else:
-        written = lines_in_order(records())
-    for line in part_reports(examples, [line.output for line in written]):
-        print(line)
-
-
-def _split_files(trained: TrainedModel, config: DecoderConfig) -> tuple[str, str, list[str]]:
-    """Returns the folder of the data, the split to decode, and its files."""
-    data_dir = config.data_dir or trained.run.data_dir
-    split = split_to_decode(config.dataset_split, config.eval_use_test_set)
-    return data_dir, split, trained.run.problem.existing_filepaths(data_dir, split)
-
-
-def _scored_parts(problem: Problem, split: str, config: DecoderConfig) -> list[Part]:
-    """Returns what is scored on its own, each by checked metrics: --metrics, or else its own."""
-    given = split_metrics(config.metrics)
-    found = []
-    for part in parts_of(problem, split, given):
-        names = given or output_metrics(part.metrics)
-        check_metrics(names, part.problem.target_language)
-        found.append(dataclasses.replace(part, metrics=names))
-    for name in without_split(problem, split):
-        log.info("%s has no %s split and is left out", name, split)
-    return found
 
 
 def _metrics(config: DecoderConfig, decoder: Decoder) -> Sequence[str]:
@@ -483,31 +337,3 @@ def _target_language(decoder: Decoder) -> str:
     """Returns the language of all outputs; "" if it is not known."""
     chosen = decoder.hparams.target_language.partition("+")[0]  # before a tag
     return chosen or decoder.problem.target_language
-
-
-def _split_outputs(
-    config: DecoderConfig, run: run_folder.RunFolder, decoder: Decoder
-) -> tuple[str, str, str]:
-    """Returns the files for the outputs, inputs and targets of a split; empty: none is named."""
-    if not config.decode_to_file:
-        return "", "", ""
-    path = _results_name(config.decode_to_file, run, decoder.hparams)
-    stem = path.removesuffix("decodes")
-    return path, f"{stem}inputs", f"{stem}targets"
-
-
-def _results_name(prefix: str, run: run_folder.RunFolder, hparams: DecodeHParams) -> str:
-    """Returns T2T's name for a results file that the user has not named."""
-    return (
-        f"{prefix}.{run.model_name}.{run.hparams_set}.{run.problem.name}"
-        f".beam{hparams.beam_size}.alpha{hparams.alpha}.decodes"
-    )
-
-
-def _subwords(found: Iterable[Sequence[Hypothesis]]) -> int:
-    """Counts the subwords of the best outputs, EOS included."""
-    return sum(len(beams[0].ids) + 1 for beams in found if beams)
-
-
-def _text_of(lines: Sequence[str]) -> str:
-    return "".join(f"{line}\n" for line in lines)

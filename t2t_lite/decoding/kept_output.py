@@ -8,6 +8,7 @@ from t2t_lite.decoding import jobs
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.decoding_origin import DecodingOrigin
 from t2t_lite.decoding.loading import find_models
+from t2t_lite.decoding.output_files import refuse_overwriting
 from t2t_lite.errors import UserError
 from t2t_lite.lock import locked
 
@@ -39,7 +40,7 @@ def run_once(config: DecoderConfig, command: str) -> None:
                 raise UserError(f"{target} has changed since it was made: remove it, or rename it")
             log.info("%s exists, made from the same: it is kept", target)
             return
-        jobs.refuse_overwriting([str(target), str(record)], read.inputs, trained)
+        refuse_overwriting([str(target), str(record)], read.inputs, trained)
 
         def write_record(written: pathlib.Path) -> None:
             kept_work.write_record(record, origin, output=files.digest(written))

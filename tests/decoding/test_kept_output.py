@@ -20,6 +20,7 @@ from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.kept_output import run_once
 from t2t_lite.decoding.trained_model import TrainedModel
 from t2t_lite.errors import UserError
+from t2t_lite.runs.run_folder import RunFolder
 
 LINES = ["one two", "", "three"]
 
@@ -187,15 +188,14 @@ def test_terms_that_change_while_a_model_is_loaded_are_an_error(config, tmp_path
 
 
 def test_a_checkpoint_that_changes_while_it_is_read_is_an_error(config, monkeypatch):
-    run_folder = jobs.run_folder.RunFolder
-    load = run_folder.load_model
+    load = RunFolder.load_model
 
     def replaced(self, *arguments):
         loaded = load(self, *arguments)
         other_checkpoint(config)
         return loaded
 
-    monkeypatch.setattr(run_folder, "load_model", replaced)
+    monkeypatch.setattr(RunFolder, "load_model", replaced)
     with pytest.raises(UserError, match=r"model\.ckpt-7\.index was replaced"):
         decode(config)
     assert not os.path.exists(config.decode_to_file)
