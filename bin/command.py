@@ -19,8 +19,9 @@ from typing import Any, NoReturn, TypeVar
 
 from absl import flags
 
-from t2t_lite import files, registry, t2t_flags, usr_dirs
+from t2t_lite import files, t2t_flags, usr_dirs
 from t2t_lite.bin import console, usr_dir_flags
+from t2t_lite.bin.registry_help import registry_help
 from t2t_lite.errors import (
     ExitError,
     UsageError,
@@ -39,7 +40,7 @@ log = logging.getLogger("t2t_lite.bin")
 
 _HELP = {"-h", "-help", "--help"}
 _INTERRUPTED = 130  # the shell's 128 + SIGINT
-_PACKAGE = os.path.dirname(registry.__file__) + os.sep
+_PACKAGE = os.path.dirname(files.__file__) + os.sep
 # Flags with paths that TensorFlow reads or writes; it accepts only UTF-8.
 _TENSORFLOW_PATHS = {
     *("checkpoint_path", "data_dir", "export_dir", "model_dir", "output_dir", "output_path"),
@@ -396,7 +397,7 @@ class Command:
             _import_usr_dir(usr_dir)
         values = self.parse(arguments, usr_dir)
         if values.registry_help:
-            print(registry.registry_help())
+            print(registry_help())
             return
         try:
             body(values)

@@ -9,7 +9,7 @@ import logging
 from typing import Any, ClassVar
 
 from t2t_lite.errors import UsageError
-from t2t_lite.registry import snake_case
+from t2t_lite.names import snake_case
 from t2t_lite.settings import HParams, setting, settings_of
 
 log = logging.getLogger(__name__)

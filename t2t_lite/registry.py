@@ -26,15 +26,14 @@ the first lookup; a model may be registered as "module:Class", so that listing n
 import Keras.
 """
 
-import dataclasses
 import functools
 import importlib
 import inspect
-import re
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from t2t_lite.errors import UsageError, did_you_mean, quoted
+from t2t_lite.errors import UsageError, quoted
+from t2t_lite.names import SUFFIXES, ProblemName, Registry, snake_case
 
 if TYPE_CHECKING:
     from t2t_lite.data.problem import Problem
@@ -45,96 +44,10 @@ if TYPE_CHECKING:
     from t2t_lite.settings import HParams
     from t2t_lite.training.callbacks import Callback
 
-Value = TypeVar("Value")
 Registered = TypeVar("Registered", bound=Callable[..., Any])
 
-_SUFFIXES = ("_rev", "_copy")
 # Between the names of a mixture's problems, and the module that makes one of them.
 _JOIN, _MIXTURE = "+", "t2t_lite.data.mixture"
-_WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=.)(?=[A-Z][a-z0-9])")
-
-
-def snake_case(name: str) -> str:
-    """Returns T2T's default name of a class: `TranslateEndeWmt32k` -> `translate_ende_wmt32k`."""
-    return _WORD_START.sub("_", name).lower()
-
-
-class Registry(Generic[Value]):
-    """Names of one kind, each registered once.
-
-    Args:
-        kind: what is registered, for messages ("problem").
-        *packages: those whose import registers this package's own entries.
-    """
-
-    def __init__(self, kind: str, *packages: str) -> None:
-        self.kind = kind
-        self._packages = packages
-        self._entries: dict[str, Value] = {}
-
-    def add(self, name: str, value: Value) -> None:
-        """Registers `value`.
-
-        Raises:
-            KeyError: the name is taken.
-        """
-        if name in self._entries and not _is_run_again(self._entries[name], value):
-            raise KeyError(f"{self.kind} {name!r} is already registered, as {self._entries[name]}")
-        self._entries[name] = value
-
-    def release(self, name: str) -> bool:
-        """Removes this package's own registration of a name; returns whether there was one."""
-        own = getattr(self._entries.get(name), "__module__", "").startswith("t2t_lite.")
-        if own:
-            del self._entries[name]
-        return own
-
-    def names(self) -> list[str]:
-        """Returns every registered name, sorted."""
-        self._import()
-        return sorted(self._entries)
-
-    def items(self) -> dict[str, Value]:
-        """Returns everything by its name, in the order of registration."""
-        self._import()
-        return dict(self._entries)
-
-    def _import(self) -> None:
-        for package in self._packages:
-            importlib.import_module(package)
-
-    def __getitem__(self, name: str) -> Value:
-        known = self.names()
-        if name not in self._entries:
-            raise UsageError(
-                f"unknown {self.kind} {name!r}{did_you_mean(name, known)} "
-                f"(--registry_help lists every {self.kind})"
-            )
-        return self._entries[name]
-
-    def decorator(self, name: Any, prepare: Callable[[str, Any], Any] = lambda _, v: v) -> Any:
-        """Implements `@register`, `@register()` and `@register("name")`.
-
-        Args:
-            name: the name, nothing or what is registered.
-            prepare: returns what to register in place of a value, from its name and itself.
-        """
-        if callable(name):
-            return self.decorator(None, prepare)(name)
-
-        def register(value: Any) -> Any:
-            chosen = name or snake_case(value.__name__)
-            prepared = prepare(chosen, value)
-            self.add(chosen, prepared)
-            return prepared
-
-        return register
-
-
-def _is_run_again(old: Any, new: Any) -> bool:
-    """Whether a notebook cell or script defines what it has defined before."""
-    modules = [getattr(value, "__module__", None) for value in (old, new)]
-    return modules == ["__main__", "__main__"] and old.__qualname__ == new.__qualname__
 
 
 class _ProblemRegistry(Registry["type[Problem]"]):
@@ -231,7 +144,7 @@ def register_problem(name: str | None = None) -> Callable[[Registered], Register
 def register_problem(name: Any = None) -> Any:
     """Registers a `Problem` class; its name may not end in `_rev` or `_copy`."""
     own = snake_case(name.__name__) if callable(name) else name
-    if own and own.endswith(_SUFFIXES):
+    if own and own.endswith(SUFFIXES):
         raise ValueError(
             f"problem {own!r}: names ending in _rev or _copy are derived from the base problem's"
         )
@@ -315,31 +228,6 @@ def register_callback(name: str | None = None) -> Callable[[Registered], Registe
 def register_callback(name: Any = None) -> Any:
     """Registers a `Callback` class, whose constructor takes no arguments, for `--callbacks`."""
     return _callbacks.decorator(name)
-
-
-@dataclasses.dataclass(frozen=True)
-class ProblemName:
-    """A parsed problem name: `translate_ende_x_rev` -> base `translate_ende_x`, reversed."""
-
-    base: str
-    was_reversed: bool = False
-    was_copy: bool = False
-
-    @classmethod
-    def parse(cls, name: str) -> "ProblemName":
-        """Splits off the suffixes `_rev` and `_copy`, in any order, at most one of each."""
-        base, found = name, set()
-        while base.endswith(_SUFFIXES):
-            suffix = base[base.rindex("_") :]
-            if suffix in found:
-                raise UsageError(f"problem {name!r}: {suffix} may occur only once")
-            found.add(suffix)
-            base = base.removesuffix(suffix)
-        return cls(base, "_rev" in found, "_copy" in found)
-
-    def __str__(self) -> str:
-        """The name as every problem spells its own."""
-        return self.base + "_rev" * self.was_reversed + "_copy" * self.was_copy
 
 
 def problem(name: str) -> "Problem":
@@ -542,9 +430,9 @@ def list_metrics() -> list[str]:
     return _metrics.names()
 
 
-def registry_help() -> str:
-    """Returns a list of everything registered, grouped by the first word of the name."""
-    sections = {
+def contents() -> dict[str, list[str]]:
+    """Returns the names of all that is registered, sorted, by the title of their kind."""
+    return {
         "Problems": list_problems(),
         "Models": list_models(),
         "HParams": list_hparams(),
@@ -553,22 +441,8 @@ def registry_help() -> str:
         "Search parts": _searches.names(),
         "Callbacks": _callbacks.names(),
     }
-    lines = ["Registry contents:"]
-    for title, names in sections.items():
-        if not names:
-            continue
-        lines += ["", f"  {title}:"]
-        lines += [f"    {line}" for line in _grouped(names)]
-    if _refused_models:
-        lines += ["", "  Models of the user directory that do not run here:"]
-        lines += [f"    * {name}" for name in sorted(_refused_models)]
-    return "\n".join(lines)
 
 
-def _grouped(names: list[str]) -> Iterator[str]:
-    groups: dict[str, list[str]] = {}
-    for name in names:
-        groups.setdefault(name.split("_")[0], []).append(name)
-    for prefix, members in groups.items():
-        yield f"{prefix}:"
-        yield from (f"  * {name}" for name in members)
+def list_refused_models() -> list[str]:
+    """Returns the names of a user directory's models of T2T, which do not run here."""
+    return sorted(_refused_models)

@@ -15,6 +15,7 @@ _ROOT = pathlib.Path(__file__).parents[1]
 # T2T is on the ground: `usr_dirs` and the processes that generate data import it.
 _FLOORS = (
     {"errors", "t2t_flags", "user_imports", "version"},
+    {"names"},
     {
         "extras",
         "files",

@@ -6,9 +6,11 @@ import pytest
 
 from support.registries import restored
 from t2t_lite import registry
+from t2t_lite.bin.registry_help import registry_help
 from t2t_lite.data import text_problems
 from t2t_lite.errors import UsageError
 from t2t_lite.metrics.base import MetricValue, OutputMetric
+from t2t_lite.names import ProblemName, Registry, snake_case
 from t2t_lite.settings import HParams
 
 
@@ -44,7 +46,7 @@ class Pairs(text_problems.Text2TextProblem):
     ],
 )
 def test_default_names(class_name: str, name: str):
-    assert registry.snake_case(class_name) == name
+    assert snake_case(class_name) == name
 
 
 def test_a_decorator_may_be_bare_called_or_named():
@@ -78,22 +80,22 @@ def test_reserved_endings(name: str):
 @pytest.mark.parametrize(
     ("name", "parsed"),
     [
-        ("x", registry.ProblemName("x", False, False)),
-        ("x_rev", registry.ProblemName("x", True, False)),
-        ("x_copy", registry.ProblemName("x", False, True)),
-        ("x_rev_copy", registry.ProblemName("x", True, True)),
-        ("x_copy_rev", registry.ProblemName("x", True, True)),
-        ("x_review", registry.ProblemName("x_review", False, False)),
+        ("x", ProblemName("x", False, False)),
+        ("x_rev", ProblemName("x", True, False)),
+        ("x_copy", ProblemName("x", False, True)),
+        ("x_rev_copy", ProblemName("x", True, True)),
+        ("x_copy_rev", ProblemName("x", True, True)),
+        ("x_review", ProblemName("x_review", False, False)),
     ],
 )
-def test_endings_are_taken_off(name: str, parsed: registry.ProblemName):
-    assert registry.ProblemName.parse(name) == parsed
+def test_endings_are_taken_off(name: str, parsed: ProblemName):
+    assert ProblemName.parse(name) == parsed
 
 
 @pytest.mark.parametrize("name", ["x_rev_rev", "x_copy_rev_copy"])
 def test_an_ending_stands_once(name: str):
     with pytest.raises(UsageError, match="only once"):
-        registry.ProblemName.parse(name)
+        ProblemName.parse(name)
 
 
 def test_reversed_and_copied_problems():
@@ -211,7 +213,7 @@ def test_a_derived_metric_shares_the_further_values_of_its_base():
 def test_registry_help_groups_names_by_first_word():
     registry.register_problem("zebra_one")(Pairs)
     registry.register_problem("zebra_two")(Pairs)
-    text = registry.registry_help()
+    text = registry_help()
     assert "    zebra:\n      * zebra_one\n      * zebra_two\n" in text
     assert text.index("Problems:") < text.index("Models:") < text.index("HParams:")
     assert text.index("HParams:") < text.index("Metrics:") < text.index("      * bracketing_f1\n")
@@ -232,7 +234,7 @@ def test_objects_of_other_types_are_named():
 
 
 def test_a_notebook_cell_may_run_again():
-    known = registry.Registry("thing", "t2t_lite.problems")
+    known = Registry("thing", "t2t_lite.problems")
     cells = [type("Mine", (), {"__module__": "__main__"}) for _ in range(2)]
     for cell in cells:
         known.add("mine", cell)

@@ -33,7 +33,7 @@ from t2t_lite.data.mixture_member import Direction, Member
 from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit, Output
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.errors import UsageError
-from t2t_lite.registry import ProblemName
+from t2t_lite.names import ProblemName
 from t2t_lite.text.sample import Sample
 from t2t_lite.text.text_encoder import TextEncoder, VocabType
 

@@ -14,7 +14,7 @@ from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.layers.attention import MASKED
 from t2t_lite.models.hparams_model import DecodeState
 from t2t_lite.models.seq2seq import EncoderDecoder, Features
-from t2t_lite.registry import snake_case
+from t2t_lite.names import snake_case
 
 
 def joined(inputs: keras.KerasTensor, targets: keras.KerasTensor) -> keras.KerasTensor:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from t2t_lite import registry
+from t2t_lite.bin.registry_help import registry_help
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.ranges import Range, RangedHParams, ranges_of
 
@@ -117,4 +118,4 @@ def test_an_unknown_name_is_refused_with_the_nearest():
 
 
 def test_ranges_are_listed():
-    assert "* transformer_base_range" in registry.registry_help().partition("RangedHParams:")[2]
+    assert "* transformer_base_range" in registry_help().partition("RangedHParams:")[2]

@@ -11,6 +11,7 @@ from support.registries import restored
 from support.rounding import assert_close
 from support.small_models import ByHand, make_decided
 from t2t_lite import registry
+from t2t_lite.bin.registry_help import registry_help
 from t2t_lite.decoding.scoring import total_score
 from t2t_lite.errors import UsageError
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -160,7 +161,7 @@ def test_what_is_no_part(model, names):
         settings("search=nothing")
     with pytest.raises(UsageError, match="search part 'x': expected a Constraint, Penalty or Samp"):
         make_search(model, {}, settings(""), ["x"])
-    assert "* unlikeliest" in registry.registry_help()
+    assert "* unlikeliest" in registry_help()
 
 
 def test_what_a_wrapped_model_remembers_grows_with_the_search():

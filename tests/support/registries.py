@@ -3,11 +3,11 @@
 import contextlib
 from collections.abc import Iterator
 
-from t2t_lite import registry
+from t2t_lite.names import Registry
 
 
 @contextlib.contextmanager
-def restored(*registries: registry.Registry) -> Iterator[None]:
+def restored(*registries: Registry) -> Iterator[None]:
     """Forgets, at the end of the block, what was registered in it."""
     before = [dict(known.items()) for known in registries]
     yield

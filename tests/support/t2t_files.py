@@ -7,10 +7,10 @@ import pytest
 import tensorflow as tf
 
 from support.commands import exit_code
-from t2t_lite import registry
 from t2t_lite.bin import t2t_import
 from t2t_lite.interop.imports import t2t_variables
 from t2t_lite.models.transformer import Transformer
+from t2t_lite.names import snake_case
 from t2t_lite.runs import run_folder
 
 STEP = 250_000
@@ -59,7 +59,7 @@ def t2t_arrays(
     model: Transformer, shards: int = 3, target_space_id: int = 0
 ) -> dict[str, np.ndarray]:
     """The weights of a model by T2T's names, embeddings in shards of uneven size."""
-    scope = registry.snake_case(type(model).__name__)
+    scope = snake_case(type(model).__name__)
     arrays = {}
     for variable, columns in t2t_variables.parts_of(model):
         borders = np.cumsum(list(columns.values()))[:-1]

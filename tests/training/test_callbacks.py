@@ -13,6 +13,7 @@ from support import small_runs
 from support.registries import restored
 from support.small_runs import kinds_and_steps, records_of
 from t2t_lite import registry
+from t2t_lite.bin.registry_help import registry_help
 from t2t_lite.bin.t2t_trainer import COMMAND, configure
 from t2t_lite.errors import UsageError
 from t2t_lite.runs import checkpoint_files
@@ -152,7 +153,7 @@ def test_what_is_no_callback_is_refused():
             Callbacks.of("odd")
         with pytest.raises(CallbackError, match=r"callback 'broken' failed: TypeError: .*missing"):
             Callbacks.of("broken")
-        assert "Callbacks:" in registry.registry_help()
+        assert "Callbacks:" in registry_help()
     for given in (Notes, print):
         with pytest.raises(UsageError, match="is not an object of a class derived"):
             Callbacks.of("", [given])

@@ -10,7 +10,7 @@ from t2t_lite import json_files, registry
 from t2t_lite.data.problem import Problem
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.hparams.transformer import TransformerHParams
-from t2t_lite.registry import snake_case
+from t2t_lite.names import snake_case
 from t2t_lite.settings import settings_of
 
 _FLAG_FILES = ("flags.txt", "flags_t2t.txt")

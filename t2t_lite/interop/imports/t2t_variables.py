@@ -7,7 +7,6 @@ from typing import NamedTuple
 import keras
 import numpy as np
 
-from t2t_lite import registry
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.layers.attention import EncoderDecoderAttention, SelfAttention
 from t2t_lite.layers.dense import FeedForward, Projection
@@ -27,6 +26,7 @@ from t2t_lite.models.universal_transformer import (
     UniversalSteps,
     UniversalTransformer,
 )
+from t2t_lite.names import snake_case
 from t2t_lite.systems.convolution import Convolution, SeparableConvolution
 from t2t_lite.systems.evolved_transformer import EvolvedDecoderLayer, EvolvedEncoderLayer
 
@@ -170,7 +170,7 @@ def _body(model: Model) -> str:
     """Returns the scope of all variables but the embedding matrices and the classes."""
     if isinstance(model, TransformerClassifier):
         return "transformer_encoder/body"
-    return f"{registry.snake_case(type(model).__name__)}/body"
+    return f"{snake_case(type(model).__name__)}/body"
 
 
 def _target_space(body: str) -> str:

@@ -1,6 +1,6 @@
 """T2T's forms of names."""
 
-from t2t_lite.registry import snake_case as camelcase_to_snakecase
+from t2t_lite.names import snake_case as camelcase_to_snakecase
 
 __all__ = ["camelcase_to_snakecase", "snakecase_to_camelcase"]
 

@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 
 from t2t_lite import user_imports
 from t2t_lite.errors import UsageError
-from t2t_lite.registry import snake_case
+from t2t_lite.names import snake_case
 from t2t_lite.user_imports import ROOT, is_executing
 
 _PAGE = "docs/t2t-names.md"

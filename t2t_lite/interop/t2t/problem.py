@@ -5,12 +5,12 @@ import os
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from t2t_lite import registry
 from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit, shard_paths
 from t2t_lite.interop.t2t import generator_utils, metrics
 from t2t_lite.interop.t2t.adapter import ProblemAdapter, adapter_class, default_model_hparams, needs
 from t2t_lite.interop.t2t.hparam import HParams
 from t2t_lite.interop.t2t.text_encoder import TextEncoder
+from t2t_lite.names import snake_case
 
 __all__ = [
     "DatasetSplit",
@@ -88,7 +88,7 @@ class Problem:
     @functools.cached_property
     def name(self) -> str:
         """The registered name, without `_rev` and `_copy`; registering a class sets it."""
-        return registry.snake_case(type(self).__name__)
+        return snake_case(type(self).__name__)
 
     @property
     def was_reversed(self) -> bool:

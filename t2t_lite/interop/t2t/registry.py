@@ -11,13 +11,13 @@ from t2t_lite.interop.t2t.adapter import ProblemAdapter
 from t2t_lite.interop.t2t.hparam import HParams
 from t2t_lite.interop.t2t.modalities import Modalities
 from t2t_lite.interop.t2t.ranges import of_settings
+from t2t_lite.names import snake_case
 from t2t_lite.registry import (
     list_hparams,
     list_models,
     list_problems,
     list_ranged_hparams,
     ranged_hparams,
-    snake_case,
 )
 from t2t_lite.settings import HParams as Settings
 

@@ -11,6 +11,7 @@ from support.usr_archives import lines
 from t2t_lite import generate_data, registry
 from t2t_lite.interop.t2t import datasets, text_iterators
 from t2t_lite.interop.t2t.adapter import adapted
+from t2t_lite.names import snake_case
 from t2t_lite.text.bad_input import BadInput
 
 _CLASSES = [
@@ -31,7 +32,7 @@ def generate(problem, tmp_path) -> dict[str, Any]:
 @pytest.mark.parametrize(("module", "name"), _CLASSES)
 def test_a_class_has_the_settings_of_the_registered_one(module, name):
     found = importlib.import_module(f"t2t_lite.interop.t2t.{module}")
-    theirs, ours = getattr(found, name)(), registry.problem(registry.snake_case(name))
+    theirs, ours = getattr(found, name)(), registry.problem(snake_case(name))
     for member in ("approx_vocab_size", "vocab_filename", "vocab_type", "has_inputs"):
         assert getattr(theirs, member) == getattr(ours, member), member
 

@@ -8,6 +8,7 @@ from t2t_lite import generate_data, registry
 from t2t_lite.errors import UserError
 from t2t_lite.interop.t2t import random_symbols
 from t2t_lite.interop.t2t.adapter import adapted
+from t2t_lite.names import snake_case
 
 _CLASSES = [
     getattr(random_symbols, name)
@@ -18,7 +19,7 @@ _CLASSES = [
 
 @pytest.mark.parametrize("cls", _CLASSES, ids=lambda cls: cls.__name__)
 def test_samples_are_those_of_the_registered_problem(cls):
-    theirs, ours = cls(), registry.problem(registry.snake_case(cls.__name__))
+    theirs, ours = cls(), registry.problem(snake_case(cls.__name__))
     for member in ("train_length", "dev_length", "num_symbols", "train_size", "dev_size"):
         assert getattr(theirs, member) == getattr(ours, member), member
     cases = list(theirs.generator(theirs.num_symbols, theirs.train_length, 5))
@@ -93,7 +94,7 @@ def test_text_is_enciphered():
 @pytest.mark.parametrize("split", ["train", "eval", "test"])
 def test_transduction_is_that_of_the_registered_problem(name, split):
     theirs = getattr(random_symbols, name)()
-    ours = registry.problem(registry.snake_case(name))
+    ours = registry.problem(snake_case(name))
     lengths = theirs.min_sequence_length(split), theirs.max_sequence_length(split)
     assert lengths == (ours.train_lengths if split == "train" else ours.dev_lengths)
     assert theirs.num_samples(split) == (ours.train_size if split == "train" else ours.dev_size)

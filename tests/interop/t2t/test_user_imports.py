@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from support.usr_dirs import import_usr_dir, write_usr_dir
 from t2t_lite import registry, user_imports, usr_dirs
+from t2t_lite.bin.registry_help import registry_help
 from t2t_lite.data.generation import generator
 from t2t_lite.data.generation.config import DatagenOptions
 from t2t_lite.data.records import read_examples
@@ -55,7 +56,7 @@ assert not isinstance(1, t2t_model.T2TModel)
     import_usr_dir(tmp_path / "usr_model", init="from . import both", both=_HEAD + text)
     assert "usr_pairs" in registry.list_problems()
     assert "usr_net" not in registry.list_models()
-    assert "do not run here:\n    * usr_net\n    * usr_own_name" in registry.registry_help()
+    assert "do not run here:\n    * usr_net\n    * usr_own_name" in registry_help()
     for name, missing in (("usr_net", "T2TModel"), ("usr_own_name", "Transformer")):
         with pytest.raises(UsageError, match=rf"{name}.*{missing}.*docs/extending\.md"):
             registry.require_model(name)
