@@ -23,7 +23,7 @@ from t2t_lite import files, json_files
 from t2t_lite.errors import DataError, UserError, quoted
 from t2t_lite.text.added_tokens import FLAGS, AddedTokens, without_spaces
 from t2t_lite.text.language_tokens import TEXT, TRANSLATION, LanguageTokens
-from t2t_lite.text.sentencepiece_encoder import without_space_rules
+from t2t_lite.text.sentencepiece_model import without_space_rules
 from t2t_lite.text.text_encoder import EOS_ID, SPACE, UNKNOWN_WORD
 
 _MODEL = ".spm"

@@ -23,7 +23,8 @@ from typing import ClassVar
 import numpy as np
 
 from t2t_lite.errors import UsageError
-from t2t_lite.text.sentencepiece_encoder import PieceKind, SentencePieceEncoder
+from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
+from t2t_lite.text.sentencepiece_model import PieceKind
 from t2t_lite.text.text_encoder import SPACE
 
 # Returns as many random numbers (uint32) for each line as are asked for (int64), line after line.

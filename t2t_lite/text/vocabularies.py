@@ -93,9 +93,9 @@ def build(
             max_subtoken_length=max_subtoken_length,
         ).save(path)
     elif vocab_type in (VocabType.SENTENCEPIECE_BPE, VocabType.SENTENCEPIECE_UNIGRAM):
-        from t2t_lite.text import sentencepiece_encoder
+        from t2t_lite.text import sentencepiece_training
 
-        sentencepiece_encoder.train(
+        sentencepiece_training.train(
             vocab_type, path, text, approx_vocab_size, reserved_tokens, reads_source_form
         )
     elif vocab_type in (VocabType.CHARACTER, VocabType.TOKEN, VocabType.IMPORTED):

@@ -13,16 +13,16 @@ import sentencepiece
 
 from t2t_lite import files
 from t2t_lite.errors import DataError, quoted
-from t2t_lite.text.sentencepiece_encoder import (
+from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
+from t2t_lite.text.sentencepiece_model import (
     Piece,
     PieceKind,
-    SentencePieceEncoder,
     has_our_rules,
     pieces_of,
-    trained_model,
     type_of,
     with_more_pieces,
 )
+from t2t_lite.text.sentencepiece_training import trained_model
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ import pytest
 
 from t2t_lite.data.augmentation import MarkupAugmentation, Pair, TermAugmentation
 from t2t_lite.errors import UsageError
-from t2t_lite.text import philox, sentencepiece_encoder
+from t2t_lite.text import philox, sentencepiece_training
 from t2t_lite.text.alignment.units import token_of_characters, units_of
 from t2t_lite.text.marks import PLACEHOLDERS, SUGGESTION
 from t2t_lite.text.multilingual_encoder import MultilingualEncoder
@@ -48,7 +48,7 @@ def encoders(tmp_path_factory):
         "subwords": SubwordTextEncoder.build_from_token_counts(count_tokens(LINES), 1),
     }
     for kind in ("bpe", "unigram"):
-        sentencepiece_encoder.train(kind, folder / kind, LINES, 420)
+        sentencepiece_training.train(kind, folder / kind, LINES, 420)
         made[kind] = SentencePieceEncoder(folder / kind)
     return made
 
@@ -199,7 +199,7 @@ def test_vocabularies_of_words_are_refused(tmp_path):
 @pytest.mark.parametrize("augmentation", [TermAugmentation, MarkupAugmentation])
 def test_sources_keep_the_tokens_of_their_languages(tmp_path, augmentation):
     path = tmp_path / "many.model"
-    sentencepiece_encoder.train("bpe", path, LINES, 420, ["<2de>", "<2fr>", "<bt>"])
+    sentencepiece_training.train("bpe", path, LINES, 420, ["<2de>", "<2fr>", "<bt>"])
     encoder = MultilingualEncoder(path)  # of a mixture: no language is chosen
     for language in ("de", "fr+bt"):
         spoken = encoder.in_language(language)

@@ -16,7 +16,7 @@ from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.data.rewriting import Rewriter
 from t2t_lite.errors import DataError, UsageError
 from t2t_lite.hparams.basic import BasicHParams
-from t2t_lite.text import sentencepiece_encoder
+from t2t_lite.text import sentencepiece_training
 from t2t_lite.text.marks import PLACEHOLDERS, SUGGESTION
 from t2t_lite.text.sample import ALIGNMENT
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
@@ -43,7 +43,7 @@ def corpus(tmp_path_factory):
     """The paths of two files, and their vocabulary: ids of words, which stand for each other."""
     folder = tmp_path_factory.mktemp("corpus")
     lines = [line for pair in PAIRS for line in pair]
-    sentencepiece_encoder.train("bpe", folder / "vocab", lines, 600)
+    sentencepiece_training.train("bpe", folder / "vocab", lines, 600)
     encoder = SentencePieceEncoder(folder / "vocab")
     examples = []
     for pair in PAIRS:

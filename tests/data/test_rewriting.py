@@ -14,7 +14,7 @@ from t2t_lite.data.input_pipeline import train_dataset
 from t2t_lite.data.rewriting import Rewriter
 from t2t_lite.errors import DataError, UsageError
 from t2t_lite.hparams.basic import BasicHParams
-from t2t_lite.text import sentencepiece_encoder
+from t2t_lite.text import sentencepiece_training
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
 from t2t_lite.text.text_encoder import EOS_ID, ByteTextEncoder, ClassLabelEncoder
 
@@ -29,7 +29,7 @@ SCHEME = batching_scheme(200, max_length=30, min_length_bucket=5, length_bucket_
 def write_corpus(folder, kind):
     """Returns the paths of three files, their vocabulary, and the hparams that sample it."""
     lines = [line for pair in PAIRS for line in pair]
-    sentencepiece_encoder.train(kind, folder / "vocab", lines, 400)
+    sentencepiece_training.train(kind, folder / "vocab", lines, 400)
     encoder = SentencePieceEncoder(folder / "vocab")
     examples = [
         {

@@ -19,7 +19,7 @@ from t2t_lite.decoding.request import TextOptions
 from t2t_lite.decoding.stages.markup import Markup
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.terms.term_list import TermList
-from t2t_lite.text import sentencepiece_encoder
+from t2t_lite.text import sentencepiece_model, sentencepiece_training
 from t2t_lite.text.multilingual_encoder import MultilingualEncoder
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
 from t2t_lite.text.text_encoder import ByteTextEncoder, TabEncoder
@@ -40,7 +40,7 @@ FORMS = [
 @pytest.fixture(scope="module", params=["bpe", "unigram"])
 def encoder(request, tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "vocab.model"
-    sentencepiece_encoder.train(request.param, path, [*TEXT, CLEAN], 340)
+    sentencepiece_training.train(request.param, path, [*TEXT, CLEAN], 340)
     return SentencePieceEncoder(path)
 
 
@@ -79,7 +79,7 @@ class TestSources:
 
     def test_the_language_that_a_text_names(self, tmp_path):
         path = tmp_path / "model"
-        sentencepiece_encoder.train("bpe", path, [*TEXT, CLEAN], 340, ["<2de>", "<2fr>"])
+        sentencepiece_training.train("bpe", path, [*TEXT, CLEAN], 340, ["<2de>", "<2fr>"])
         languages = MultilingualEncoder(path)
         named = [f">>fr<< {form.strip()}" for form in FORMS[:-1]]
         text = codec_of(Bytes(), {"inputs": languages, "targets": ByteTextEncoder()})
@@ -103,7 +103,7 @@ class TestVocabulariesWithoutTheRecord:
 
     def test_pieces_added_to_a_vocabulary_do_not_change_it(self):
         model = (FIXTURES / "vocabulary_without_source_form.model").read_bytes()
-        assert sentencepiece_encoder.with_more_pieces(model, []) == model
+        assert sentencepiece_model.with_more_pieces(model, []) == model
 
 
 @pytest.mark.parametrize("unseen", ["\u200b", "\ufeff", "\u00ad", "\u2060", "\x01", "\u200e\u200f"])

@@ -5,7 +5,7 @@ import pytest
 
 from t2t_lite.decoding.suggestions import SuggestingText
 from t2t_lite.terms.term_list import TermList
-from t2t_lite.text import sentencepiece_encoder
+from t2t_lite.text import sentencepiece_training
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
 from t2t_lite.text.subword_text_encoder import SubwordTextEncoder, count_tokens
 from t2t_lite.text.text_encoder import ByteTextEncoder
@@ -30,7 +30,7 @@ def encoder(request, tmp_path):
         return ByteTextEncoder()
     if request.param == "subwords":
         return SubwordTextEncoder.build_from_token_counts(count_tokens(LINES), 1)
-    sentencepiece_encoder.train("bpe", tmp_path / "model", LINES * 4, 300)
+    sentencepiece_training.train("bpe", tmp_path / "model", LINES * 4, 300)
     return SentencePieceEncoder(tmp_path / "model")
 
 

@@ -13,7 +13,7 @@ from t2t_lite.models.seq2seq import VocabularyRows
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.runs.vocabulary_match import Vocabularies, gathered
 from t2t_lite.runs.warm_start import warm_start
-from t2t_lite.text import sentencepiece_encoder
+from t2t_lite.text import sentencepiece_model, sentencepiece_training
 from t2t_lite.text.imported_encoder import TRANSLATION, ImportedEncoder, write_encoder
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
 from t2t_lite.text.subword_text_encoder import SubwordTextEncoder
@@ -24,7 +24,7 @@ OTHER_TEXT = ["Малая лодка стоит в гавани, а мальчи
 
 def trained(folder, kind="bpe", lines=TEXT, size=330):
     path = folder / f"{len(list(folder.iterdir()))}.model"
-    sentencepiece_encoder.train(kind, path, lines, size)
+    sentencepiece_training.train(kind, path, lines, size)
     return SentencePieceEncoder(path)
 
 
@@ -91,7 +91,7 @@ def imported(folder, pieces, model=b"", **settings):
 
 def test_imported_pieces_keep_the_starts_of_words_apart(tmp_path):
     own = ["▁", "▁a", "a", "b"]  # the model puts a space before each text
-    model = sentencepiece_encoder.merging_model(own, {"▁a": 0}, b"")
+    model = sentencepiece_model.merging_model(own, {"▁a": 0}, b"")
     theirs = imported(tmp_path, own, model)
     ours = imported(tmp_path, ["▁ab", "ab", "ba", "▁ba", "b", "ac", "<0x41>"], model)
     found = by_symbol(ours, theirs)

@@ -22,7 +22,7 @@ from t2t_lite.metrics import parseval
 from t2t_lite.metrics.evalb_parameters import COLLINS, EvalbParameters
 from t2t_lite.text import (
     lexicon,
-    sentencepiece_encoder,
+    sentencepiece_training,
     subword_text_encoder,
     text_encoder,
     text_files,
@@ -65,7 +65,7 @@ def _zip(method: int) -> bytes:
 
 def _sentencepiece() -> bytes:
     lines = ["some words to learn from", "and some more words"] * 20
-    return sentencepiece_encoder._train("bpe", lines, 300, [])
+    return sentencepiece_training._train("bpe", lines, 300, [])
 
 
 def _subwords() -> bytes:

@@ -3,7 +3,7 @@
 import pytest
 
 from t2t_lite.errors import UsageError
-from t2t_lite.text import sentencepiece_encoder
+from t2t_lite.text import sentencepiece_training
 from t2t_lite.text.marks import (
     PLACEHOLDERS,
     SUGGESTION,
@@ -38,7 +38,7 @@ def test_marks_differ_and_are_neither_white_space_nor_letters():
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 def test_sentencepiece_spells_each_with_one_id(tmp_path, kind):
-    sentencepiece_encoder.train(kind, tmp_path / "model", LINES, 330)
+    sentencepiece_training.train(kind, tmp_path / "model", LINES, 330)
     encoder = SentencePieceEncoder(tmp_path / "model")
     require(encoder)
     plain = encoder.encode("a boat.")

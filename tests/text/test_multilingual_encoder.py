@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from support.lines import TEXT
 from t2t_lite.errors import DataError, UsageError
 from t2t_lite.protocol_buffers import pack
-from t2t_lite.text import sentencepiece_encoder
+from t2t_lite.text import sentencepiece_training
 from t2t_lite.text.languages import Choice, Languages, choices, speaking
 from t2t_lite.text.multilingual_encoder import MultilingualEncoder
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
@@ -23,7 +23,7 @@ _NAMED = [*TEXT, *(f"{symbol} {symbol}{symbol}x" for symbol in _SYMBOLS)]
 def path(request, tmp_path_factory):
     """A vocabulary built from text that spells its own symbols, often."""
     path = tmp_path_factory.mktemp("vocab") / "vocab.model"
-    sentencepiece_encoder.train(request.param, path, _NAMED * 50, 420, _SYMBOLS)
+    sentencepiece_training.train(request.param, path, _NAMED * 50, 420, _SYMBOLS)
     return path
 
 
@@ -117,7 +117,7 @@ def test_targets_have_no_language(encoder, plain):
 
 def test_a_vocabulary_without_languages_is_as_any_other(tmp_path):
     path = tmp_path / "vocab.model"
-    sentencepiece_encoder.train(VocabType.SENTENCEPIECE_BPE, path, TEXT, 300)
+    sentencepiece_training.train(VocabType.SENTENCEPIECE_BPE, path, TEXT, 300)
     encoder, plain = MultilingualEncoder(path), SentencePieceEncoder(path)
     for one in (encoder, encoder.of_member("de")):
         assert one.encode(">>de<< a") == plain.encode(">>de<< a")

@@ -14,7 +14,7 @@ from support.lines import LINES, ODD_LINES, TEXT
 from support.tensorflow_text import IS_INSTALLED, needs_tensorflow_text
 from t2t_lite.errors import DataError
 from t2t_lite.protocol_buffers import pack
-from t2t_lite.text import sentencepiece_encoder, text_files
+from t2t_lite.text import sentencepiece_encoder, sentencepiece_training, text_files
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
 
 TYPES = ["bpe", "unigram"]
@@ -23,7 +23,7 @@ TYPES = ["bpe", "unigram"]
 @pytest.fixture(scope="module", params=TYPES)
 def encoder(request, tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "vocab.model"
-    sentencepiece_encoder.train(request.param, path, TEXT, 330)
+    sentencepiece_training.train(request.param, path, TEXT, 330)
     return SentencePieceEncoder(path)
 
 
@@ -59,7 +59,7 @@ class TestRoundTrip:
         assert not {0, 1, 2}.intersection(ids)
 
     def test_the_model_file_alone_suffices(self, tmp_path):
-        sentencepiece_encoder.train("unigram", tmp_path / "model", TEXT, 300)
+        sentencepiece_training.train("unigram", tmp_path / "model", TEXT, 300)
         bare = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "model"))
         assert [bare.decode(bare.encode(line)) for line in ODD_LINES] == ODD_LINES
 
@@ -79,7 +79,7 @@ class TestGraph:
     def test_equal_on_real_text(self, multi30k, tmp_path):
         for model_type in TYPES:
             path = tmp_path / model_type
-            sentencepiece_encoder.train(model_type, path, multi30k, 2000)
+            sentencepiece_training.train(model_type, path, multi30k, 2000)
             encoder = SentencePieceEncoder(path)
             assert encoder.vocab_size == 2000
             ids = encoder.encode_lines(multi30k)
@@ -111,7 +111,7 @@ def encoders_of_few_spaces(request, tmp_path_factory):
     text = [(letters * 40)[k : k + 30 + k % 7] for k in range(120)]
     paths = [tmp_path_factory.mktemp(f"model_{name}") / name for name in TYPES]
     for path in paths:
-        sentencepiece_encoder.train(path.name, path, [*text, f"{letters} {letters}"], 300)
+        sentencepiece_training.train(path.name, path, [*text, f"{letters} {letters}"], 300)
     return [SentencePieceEncoder(path) for path in paths]
 
 
@@ -148,13 +148,13 @@ class TestWordByWord:
 
     def test_a_full_cache_changes_nothing(self, tmp_path, monkeypatch):
         monkeypatch.setattr(sentencepiece_encoder, "_CACHED_WORDS", 2)
-        sentencepiece_encoder.train("bpe", tmp_path / "model", TEXT, 330)
+        sentencepiece_training.train("bpe", tmp_path / "model", TEXT, 330)
         encoder = SentencePieceEncoder(tmp_path / "model")
         assert encoder.pack_lines(TEXT * 2) == [pack(encoder.encode(line)) for line in TEXT * 2]
 
     def test_only_models_of_ours_that_merge_words_one_by_one(self, tmp_path):
-        sentencepiece_encoder.train("bpe", tmp_path / "ours", TEXT, 330)
-        sentencepiece_encoder.train("unigram", tmp_path / "unigram", TEXT, 330)
+        sentencepiece_training.train("bpe", tmp_path / "ours", TEXT, 330)
+        sentencepiece_training.train("unigram", tmp_path / "unigram", TEXT, 330)
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(TEXT * 9),
             model_prefix=str(tmp_path / "theirs"),
@@ -177,19 +177,19 @@ class TestTraining:
     @pytest.mark.parametrize("model_type", TYPES)
     def test_same_text_same_bytes(self, tmp_path, model_type):
         for name in "ab":
-            sentencepiece_encoder.train(model_type, tmp_path / name, TEXT, 310)
+            sentencepiece_training.train(model_type, tmp_path / name, TEXT, 310)
         assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
     @pytest.mark.parametrize("model_type", TYPES)
     def test_requiring_the_space_changes_no_byte(self, tmp_path, monkeypatch, model_type):
-        sentencepiece_encoder.train(model_type, tmp_path / "with", TEXT, 310)
+        sentencepiece_training.train(model_type, tmp_path / "with", TEXT, 310)
         monkeypatch.setattr(sentencepiece_encoder, "SPACE", "")
-        sentencepiece_encoder.train(model_type, tmp_path / "without", TEXT, 310)
+        sentencepiece_training.train(model_type, tmp_path / "without", TEXT, 310)
         assert (tmp_path / "with").read_bytes() == (tmp_path / "without").read_bytes()
 
     @pytest.mark.parametrize("model_type", TYPES)
     def test_small_text_gives_a_smaller_vocabulary(self, tmp_path, caplog, model_type):
-        sentencepiece_encoder.train(model_type, tmp_path / "model", ["tiny"], 5000)
+        sentencepiece_training.train(model_type, tmp_path / "model", ["tiny"], 5000)
         encoder = SentencePieceEncoder(tmp_path / "model")
         assert 256 < encoder.vocab_size < 300
         assert encoder.decode(encoder.encode("tiny")) == "tiny"
@@ -200,16 +200,16 @@ class TestTraining:
     @pytest.mark.parametrize("model_type", TYPES)
     def test_a_size_that_is_too_small_names_the_smallest(self, tmp_path, model_type):
         with pytest.raises(DataError, match=r"take (\d+) ids, but approx_vocab_size is 100") as got:
-            sentencepiece_encoder.train(model_type, tmp_path / "model", TEXT, 100)
+            sentencepiece_training.train(model_type, tmp_path / "model", TEXT, 100)
         assert not list(tmp_path.iterdir())
         smallest = int(str(got.value).split("alone take ")[1].split()[0])
-        sentencepiece_encoder.train(model_type, tmp_path / "model", TEXT, smallest)
+        sentencepiece_training.train(model_type, tmp_path / "model", TEXT, smallest)
         assert SentencePieceEncoder(tmp_path / "model").vocab_size == smallest
 
     @pytest.mark.parametrize("model_type", TYPES)
     @pytest.mark.parametrize("before", ["\0", "▅", "x" * 5000, "x " * 50_000, "ö " * 5000])
     def test_no_line_is_passed_over(self, tmp_path, model_type, before):
-        sentencepiece_encoder.train(model_type, tmp_path / "model", [before + " qwz" * 2000], 300)
+        sentencepiece_training.train(model_type, tmp_path / "model", [before + " qwz" * 2000], 300)
         encoder = SentencePieceEncoder(tmp_path / "model")
         pieces = map(encoder._processor.id_to_piece, encoder.encode("qwz"))
         assert not any(piece.startswith("<0x") for piece in pieces)
@@ -217,7 +217,7 @@ class TestTraining:
     @pytest.mark.integration
     def test_training_writes_nothing_to_the_terminal(self, tmp_path):
         program = (
-            "import pathlib; from t2t_lite.text import sentencepiece_encoder as s\n"
+            "import pathlib; from t2t_lite.text import sentencepiece_training as s\n"
             f"s.train('unigram', pathlib.Path({os.fspath(tmp_path / 'model')!r}), {TEXT!r}, 300)"
         )
         ran = subprocess.run(
@@ -247,4 +247,4 @@ class TestDamagedFile:
 @pytest.mark.parametrize("model_type", ["bpe", "unigram"])
 def test_line_ends_alone_are_no_text(tmp_path, model_type, lines):
     with pytest.raises(DataError, match="model: the training text is only line ends"):
-        sentencepiece_encoder.train(model_type, tmp_path / "model", lines, 300)
+        sentencepiece_training.train(model_type, tmp_path / "model", lines, 300)

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from support.lines import LINES, ODD_LINES, TEXT
 from support.rounding import assert_close
 from t2t_lite.errors import UsageError
-from t2t_lite.text import philox, sentencepiece_encoder
+from t2t_lite.text import philox, sentencepiece_training
 from t2t_lite.text.bpe_dropout import BpeDropout
-from t2t_lite.text.sentencepiece_encoder import PieceKind, SentencePieceEncoder
+from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
+from t2t_lite.text.sentencepiece_model import PieceKind
 from t2t_lite.text.subword_sampling import make_samplers
 from t2t_lite.text.text_encoder import ByteTextEncoder, TabEncoder
 from t2t_lite.text.unigram_sampling import UnigramSampling
@@ -31,7 +32,7 @@ FOREIGN = {"bpe": False, "unigram": True}  # whether pieces stay within words
 def encoders(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
     for kind in ("bpe", "unigram"):
-        sentencepiece_encoder.train(kind, folder / kind, TEXT, 330)
+        sentencepiece_training.train(kind, folder / kind, TEXT, 330)
     return {kind: SentencePieceEncoder(folder / kind) for kind in ("bpe", "unigram")}
 
 

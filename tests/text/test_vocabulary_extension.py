@@ -8,13 +8,10 @@ from hypothesis import strategies as st
 from support.lines import LINES, ODD_LINES, TEXT
 from t2t_lite.errors import DataError, UserError
 from t2t_lite.protocol_buffers import pack
-from t2t_lite.text import sentencepiece_encoder, vocabulary_extension
-from t2t_lite.text.sentencepiece_encoder import (
-    PieceKind,
-    SentencePieceEncoder,
-    pieces_of,
-    trained_model,
-)
+from t2t_lite.text import sentencepiece_model, vocabulary_extension
+from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
+from t2t_lite.text.sentencepiece_model import PieceKind, pieces_of
+from t2t_lite.text.sentencepiece_training import trained_model
 
 KINDS = ["bpe", "unigram"]
 CYRILLIC = [
@@ -27,8 +24,8 @@ SYMBOLS = ["<2ru>", "<2en>"]
 
 def old_of(kind):
     old = trained_model(kind, TEXT * 3, 340, "old")
-    return sentencepiece_encoder.with_more_pieces(
-        old, [sentencepiece_encoder.Piece("<2en>", 0.0, PieceKind.CONTROL)]
+    return sentencepiece_model.with_more_pieces(
+        old, [sentencepiece_model.Piece("<2en>", 0.0, PieceKind.CONTROL)]
     )
 
 
@@ -117,7 +114,7 @@ def test_what_cannot_be_extended_is_named(tmp_path):
         vocabulary_extension.extended(old_of("bpe"), CYRILLIC, 400, ["▁"])
     with pytest.raises(DataError, match="cannot build the vocabulary: bytes and characters"):
         vocabulary_extension.extended(old_of("bpe"), CYRILLIC, 250)
-    foreign = sentencepiece_encoder.merging_model(["▁a", "a"], {}, b"")
+    foreign = sentencepiece_model.merging_model(["▁a", "a"], {}, b"")
     with pytest.raises(DataError, match="the model to extend cannot be extended: it is none of"):
         vocabulary_extension.extended(foreign, CYRILLIC, 400)
     with pytest.raises(UserError, match="none: no such file"):

@@ -27,14 +27,8 @@ from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.text.alignment.shortlist import Shortlist
 from t2t_lite.text.imported_encoder import ImportedEncoder
-from t2t_lite.text.sentencepiece_encoder import (
-    Piece,
-    PieceKind,
-    SentencePieceEncoder,
-    pieces_of,
-    type_of,
-    with_more_pieces,
-)
+from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
+from t2t_lite.text.sentencepiece_model import Piece, PieceKind, pieces_of, type_of, with_more_pieces
 from t2t_lite.text.text_encoder import EOS_ID, PAD_ID, TextEncoder, VocabType
 
 # The engine's only architecture, by our hyperparameters.

@@ -10,10 +10,10 @@ from t2t_lite.interop.imports.fairseq_languages import LANGUAGES
 from t2t_lite.interop.layouts.hugging_face import M2M100, MARIAN
 from t2t_lite.text.imported_encoder import ImportedEncoder
 from t2t_lite.text.language_tokens import TEXT
-from t2t_lite.text.sentencepiece_encoder import (
+from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
+from t2t_lite.text.sentencepiece_model import (
     Normalization,
     PieceKind,
-    SentencePieceEncoder,
     has_our_rules,
     normalization_of,
     pieces_of,

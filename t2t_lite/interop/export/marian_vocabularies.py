@@ -11,7 +11,8 @@ from t2t_lite.errors import UserError
 from t2t_lite.interop.layouts.marian import never_output
 from t2t_lite.text.imported_encoder import ImportedEncoder
 from t2t_lite.text.language_tokens import LanguageTokens
-from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder, pieces_of
+from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
+from t2t_lite.text.sentencepiece_model import pieces_of
 from t2t_lite.text.text_encoder import EOS_ID, PAD_ID, TextEncoder, TokenTextEncoder
 
 _END, _UNKNOWN = "</s>", "<unk>"

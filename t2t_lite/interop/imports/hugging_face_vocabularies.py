@@ -18,7 +18,7 @@ from t2t_lite.interop.imports.hugging_face_tokens import (
 )
 from t2t_lite.interop.imports.open_model import Side, language_labels, pieces_by_id, spm_pieces
 from t2t_lite.text.language_tokens import TEXT, TRANSLATION
-from t2t_lite.text.sentencepiece_encoder import merging_model
+from t2t_lite.text.sentencepiece_model import merging_model
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from support.lines import TEXT
 from t2t_lite.data.example_reader import ExampleReader
 from t2t_lite.data.generation.aligned_examples import AligningExampleEncoder, trained_aligner
 from t2t_lite.data.generation.chunks import Chunk, ExampleEncoder
-from t2t_lite.text import sentencepiece_encoder
+from t2t_lite.text import sentencepiece_training
 from t2t_lite.text.alignment.diagonal_aligner import DiagonalAligner
 from t2t_lite.text.sample import ALIGNMENT, TARGETS_AS_SOURCE
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
@@ -25,7 +25,7 @@ TARGETS = ["kleines\u00a0Cafe\u0301\u200b", "Boot", "e\u0301"]
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "vocab.model"
-    sentencepiece_encoder.train("bpe", path, [*TEXT, *CLEAN], 340)
+    sentencepiece_training.train("bpe", path, [*TEXT, *CLEAN], 340)
     return SentencePieceEncoder(path)
 
 
