@@ -11,7 +11,7 @@ from t2t_lite.data.corpora import corpora
 from t2t_lite.data.problem import DatasetSplit, Output
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.errors import DataError, quoted
-from t2t_lite.text import text_encoder, trees
+from t2t_lite.text import linear_trees, text_encoder, trees
 from t2t_lite.text.lexicon import TagCounts, TreeSymbolEncoder
 from t2t_lite.text.sample import Sample
 from t2t_lite.text.text_encoder import VocabType
@@ -53,7 +53,7 @@ class ParsingProblem(Text2TextProblem):
         """Yields the words and symbols of each of `examples`; errors as in `trees`."""
         found = self.examples(tmp_dir, dataset_split)
         for tree in self.bad_input.counted(found, f"{self.base_name} {dataset_split}"):
-            words, symbols = trees.linearize(tree)
+            words, symbols = linear_trees.linearize(tree)
             yield {"inputs": " ".join(words), "targets": " ".join(symbols)}
 
     def normalise(self, tree: Tree) -> Tree:
@@ -63,7 +63,7 @@ class ParsingProblem(Text2TextProblem):
     def learned(self, tree: Tree) -> Tree:
         """Normalises a treebank's tree, which must then come back from its words and symbols."""
         normal = self.normalise(tree)
-        found, repairs = trees.delinearize(*trees.linearize(normal))
+        found, repairs = linear_trees.delinearize(*linear_trees.linearize(normal))
         if repairs or found != normal:
             raise DataError(
                 f"another tree comes back from the tree's symbols: {quoted(str(normal))} becomes "
@@ -107,7 +107,7 @@ class ParsingProblem(Text2TextProblem):
         if not self._writes_trees:
             return super().postprocess(source, target)
         words, symbols = trees.split_words(source), trees.split_words(target)
-        tree, repairs = trees.delinearize(words, symbols)
+        tree, repairs = linear_trees.delinearize(words, symbols)
         return Output(str(tree), repairs)
 
     def reference(self, source: str, line: str) -> str:
@@ -220,7 +220,7 @@ class TreebankProblem(ParsingProblem):
             tag_counts = TagCounts()
             for entry in self.splits_to_generate(tmp_dir):
                 for tree in self.trees(tmp_dir, entry["split"]):
-                    symbols.update(trees.linearize(tree)[1])
+                    symbols.update(linear_trees.linearize(tree)[1])
                     if entry["split"] == DatasetSplit.TRAIN:
                         tag_counts.add(tree)
             files.write_text(symbols_path, "".join(f"{symbol}\n" for symbol in sorted(symbols)))

@@ -14,7 +14,7 @@ from t2t_lite.data.corpora.archives import iterate_members
 from t2t_lite.data.problem import DatasetSplit, three_splits
 from t2t_lite.errors import UserError
 from t2t_lite.problems.parsing import TreebankProblem, require_trees
-from t2t_lite.text import trees
+from t2t_lite.text import linear_trees, trees
 from t2t_lite.text.text_files import iterate_lines
 from t2t_lite.text.trees import Tree
 
@@ -150,7 +150,7 @@ class ParsingWsjSemi32k(ParsingWsj16k):
                 yield from trees.trees_of_lines(lines[0], names, self.bad_input, self.learned)
             else:
                 pairs = corpora.aligned(lines[0], lines[1], names, self.bad_input)
-                yield from trees.trees_of_pairs(pairs, names, self.bad_input, self.learned)
+                yield from linear_trees.trees_of_pairs(pairs, names, self.bad_input, self.learned)
 
     def _extra_files(self, tmp_dir: str) -> list[list[pathlib.Path]]:
         """Returns single files of trees, and pairs of text and tags; names without .gz and .bz2."""

@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 
 from t2t_lite import files
 from t2t_lite.errors import DataError
+from t2t_lite.text.linear_trees import linearize
 from t2t_lite.text.text_encoder import TokenTextEncoder
 from t2t_lite.text.text_files import iterate_lines
-from t2t_lite.text.trees import Tree, linearize
+from t2t_lite.text.trees import Tree
 
 UNKNOWN = ""  # the entry of all unlisted words
 

@@ -1,16 +1,13 @@
-"""Constituency trees: from bracketed text to the symbols that a model learns, and back.
+"""Constituency trees in brackets: reading, writing, and the usual forms.
 
-A tree is linearised as in Vinyals et al. 2015 (arXiv:1412.7449) and T2T: `X` where a phrase begins,
-`/X` where it ends, a tag for each word, without the words and the outermost bracket. Only memory
-limits the depth of trees: no function recurses.
+Only memory limits the depth of trees: no function recurses.
 """
 
-import collections
 import dataclasses
 import os
 import re
 import textwrap
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 from t2t_lite.errors import DataError, quoted
 from t2t_lite.text.bad_input import STRICT, BadInput
@@ -22,11 +19,6 @@ UNKNOWN_TAG = "XX"  # OntoNotes' tag for a word of unknown part of speech
 _TRACE = "-NONE-"
 _OUTER_LABELS = frozenset(["", TOP, "ROOT", "S1"])  # of the LDC, T2T, and the usual parsers
 
-# The phrase labels of the Penn Treebank and CRAFT; none of them is a tag there.
-_PHRASE_LABEL = re.compile(
-    "ADJP|ADVP|CAPTION|CIT|CONJP|FRAG|HEADING|INTJ|LST|NAC|NML|NP|NX|PP|PRN|PRT|QP|RRC|S|SBAR|"
-    "SBARQ|SINV|SQ|TITLE|UCP|VP|WHADJP|WHADVP|WHNP|WHPP|X"
-)
 
 # Only ASCII white space separates: words of CRAFT contain U+2009 and U+200A.
 _TOKEN = re.compile(r"[()]|[^\s()]+", re.ASCII)
@@ -100,7 +92,7 @@ class Tree:
 
 
 # Stack of open phrases: their labels and children so far.
-_Open = list[tuple[str, list[Tree | str]]]
+OpenPhrases = list[tuple[str, list[Tree | str]]]
 
 
 def parse_tree(text: str) -> Tree:
@@ -110,7 +102,7 @@ def parse_tree(text: str) -> Tree:
         DataError: there is not exactly one tree; there is text outside it, an unbalanced bracket,
             an inner bracket without a label, a word that is not alone in its bracket, or no word.
     """
-    stack: _Open = [("", [])]
+    stack: OpenPhrases = [("", [])]
     previous = ""
     for token in _TOKEN.findall(text):
         label, children = stack[-1]
@@ -203,32 +195,6 @@ def trees_of_lines(
             yield tree
 
 
-def trees_of_pairs(
-    pairs: Iterable[tuple[str, str]],
-    names: str,
-    bad: BadInput = STRICT,
-    form: Callable[[Tree], Tree] = lambda tree: tree,
-) -> Iterator[Tree]:
-    """Yields trees from lines of words and lines of symbols, as `linearize` returns them.
-
-    Args:
-        pairs: line n of the words and line n of the symbols; both may be blank.
-        names: the names of both files, for messages.
-        bad: receives pairs that do not form a tree, such as one with more tags than words.
-        form: as for `trees_of_lines`.
-    """
-    for number, (text, tags) in enumerate(pairs, 1):
-        words, symbols = split_words(text), split_words(tags)
-        if not bad.is_usable(text, tags) or not (words or symbols):
-            continue
-        try:
-            tree = form(_whole_tree(words, symbols))
-        except DataError as error:
-            bad(DataError(f"{names}, line {number}: {error}"))
-        else:
-            yield tree
-
-
 def _tree_texts(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
     """Yields the first line's number and the text of each tree, complete or not."""
     first, depth, size = 0, 0, 0
@@ -262,15 +228,15 @@ def normalise(tree: Tree) -> Tree:
     Raises:
         DataError: the tree has only traces, no words.
     """
-    stack: _Open = [("", [])]
+    stack: OpenPhrases = [("", [])]
     for node, begins in tree.walk():
         if node.word is not None:
             if node.label != _TRACE:
-                stack[-1][1].append(Tree(_without_function(node.label), node.children))
+                stack[-1][1].append(Tree(without_function(node.label), node.children))
         elif begins:
-            stack.append((_without_function(node.label), []))
+            stack.append((without_function(node.label), []))
         else:
-            _close_or_drop(stack)
+            close_or_drop(stack)
     children = tuple(stack[0][1])
     if not children:
         raise DataError(
@@ -288,7 +254,7 @@ def anonymise(tree: Tree) -> Tree:
     Tags of punctuation, which begin with no letter, remain: EVALB recognises punctuation by them.
     Source: Vinyals et al. 2015 (arXiv:1412.7449), who replace all.
     """
-    stack: _Open = [("", [])]
+    stack: OpenPhrases = [("", [])]
     for node, begins in tree.walk():
         if node.word is not None:
             label = UNKNOWN_TAG if node.label[0].isalpha() else node.label
@@ -332,129 +298,7 @@ def _sizes(tree: Tree) -> dict[int, int]:
     return sizes
 
 
-def linearize(tree: Tree) -> tuple[list[str], list[str]]:
-    """Returns the words of a tree, and its symbols as T2T's `wsj_parsing` writes them.
-
-    `(TOP (S (NP (PRP I)) (VP (VBP am))))` becomes `I am` and `S NP PRP /NP VP VBP /VP /S`. The
-    outermost bracket is omitted, whatever its label. A tag that is also a phrase's label in the
-    tree gets a slash behind it, unlike in T2T: `(TOP (NP (NP dogs)))` becomes `NP NP/ /NP`.
-    `delinearize` inverts this for normalised trees if no label begins with a slash.
-    """
-    inner = list(tree.walk())[1:-1]
-    labels = {node.label for node, _ in inner if node.word is None}
-    symbols = [
-        f"/{node.label}"
-        if not begins
-        else f"{node.label}/"
-        if node.word is not None and _is_ambiguous(node.label, labels)
-        else node.label
-        for node, begins in inner
-    ]
-    return tree.words(), symbols
-
-
-def _is_ambiguous(tag: str, phrase_labels: Collection[str]) -> bool:
-    """Whether a tag is a phrase's label, or would be one without slashes behind it."""
-    stem = tag.rstrip("/")
-    return tag in phrase_labels or (
-        stem != tag
-        and any(stem == label.rstrip("/") and len(label) < len(tag) for label in phrase_labels)
-    )
-
-
-def delinearize(words: Sequence[str], symbols: Sequence[str]) -> tuple[Tree, int]:
-    """Builds a tree over exactly these words from any symbols that a decoder wrote.
-
-    A closing symbol also closes the phrases inside its own; one whose label is not open closes the
-    innermost phrase, but never the outermost. Extra tags and phrases without words are dropped. At
-    the end, words without a tag get `UNKNOWN_TAG` and are added to the outermost open phrase.
-
-    Args:
-        words: the sentence; no word contains white space.
-        symbols: the decoder's output.
-
-    Returns:
-        The tree, under `TOP`, and the number of repairs: missing, extra and wrong closing symbols,
-        missing and extra tags, empty phrases. 0 means that the symbols are those of the tree.
-    """
-    phrase_labels = _phrase_labels(symbols, len(words))
-    stack: _Open = [(TOP, [])]
-    begun: dict[str, list[int]] = collections.defaultdict(list)
-    untagged = iter(words)
-    repairs = 0
-    for symbol in symbols:
-        if _is_closing(symbol):
-            repairs += _close_labelled(stack, begun, symbol[1:])
-        elif symbol in phrase_labels:
-            begun[symbol].append(len(stack))
-            stack.append((symbol, []))
-        elif (word := next(untagged, None)) is not None:
-            is_marked = symbol.endswith("/") and _is_ambiguous(symbol[:-1], phrase_labels)
-            stack[-1][1].append(Tree(symbol[:-1] if is_marked else symbol, (word,)))
-        else:
-            repairs += 1
-    while len(stack) > 2:
-        repairs += 1 + _close_or_drop(stack)
-    missing_tags = [Tree(UNKNOWN_TAG, (word,)) for word in untagged]
-    stack[-1][1].extend(missing_tags)
-    if len(stack) > 1:
-        repairs += 1 + _close_or_drop(stack)
-    return Tree(TOP, tuple(stack[0][1])), repairs + len(missing_tags)
-
-
-def _whole_tree(words: Sequence[str], symbols: Sequence[str]) -> Tree:
-    """Inverts `linearize`; raises DataError where `delinearize` would repair."""
-    tree, repairs = delinearize(words, symbols)
-    tags = _leaf_count(symbols, _closed_labels(symbols))
-    if tags != len(words):
-        raise DataError(f"{len(words)} words but {tags} tags; there must be one tag for each word")
-    if repairs:
-        raise DataError(f"the symbols do not form a tree; repairs needed: {repairs}")
-    return tree
-
-
-def _is_closing(symbol: str) -> bool:
-    return len(symbol) > 1 and symbol.startswith("/")
-
-
-def _phrase_labels(symbols: Sequence[str], word_count: int) -> set[str]:
-    """Returns the symbols that begin a phrase; the other opening symbols are tags."""
-    labels = _closed_labels(symbols)
-    if _leaf_count(symbols, labels) == word_count:
-        return labels
-    # Some closing symbols may be missing: common phrase labels count as phrases.
-    return labels | {s for s in symbols if _PHRASE_LABEL.fullmatch(_without_function(s))}
-
-
-def _closed_labels(symbols: Sequence[str]) -> set[str]:
-    return {symbol[1:] for symbol in symbols if _is_closing(symbol)}
-
-
-def _leaf_count(symbols: Sequence[str], phrase_labels: set[str]) -> int:
-    return sum(not _is_closing(symbol) and symbol not in phrase_labels for symbol in symbols)
-
-
-def _close_labelled(stack: _Open, begun: Mapping[str, list[int]], label: str) -> int:
-    """Closes the innermost phrase with a label, or repairs; returns the number of repairs.
-
-    Args:
-        stack: the open phrases.
-        begun: stack indices of the phrases of each label, some of them closed by now.
-        label: the label to close.
-    """
-    places = begun.get(label, [])
-    while places and (places[-1] >= len(stack) or stack[places[-1]][0] != label):
-        places.pop()
-    if not places:
-        return 1 + (_close_or_drop(stack) if len(stack) > 2 else 0)
-    index = places.pop()
-    repairs = 0
-    while len(stack) > index + 1:
-        repairs += 1 + _close_or_drop(stack)
-    return repairs + _close_or_drop(stack)
-
-
-def _close_or_drop(stack: _Open) -> int:
+def close_or_drop(stack: OpenPhrases) -> int:
     """Closes the innermost phrase, or drops it if empty; returns the number dropped."""
     if stack[-1][1]:
         _close(stack)
@@ -463,7 +307,7 @@ def _close_or_drop(stack: _Open) -> int:
     return 1
 
 
-def _without_function(label: str) -> str:
+def without_function(label: str) -> str:
     """Reduces `NP-SBJ-1` and `NP=2` to `NP`; keeps labels such as `-LRB-`."""
     return label.partition("-")[0].partition("=")[0] or label
 
@@ -475,7 +319,7 @@ def _beside_word(label: str) -> DataError:
     )
 
 
-def _close(stack: _Open) -> None:
+def _close(stack: OpenPhrases) -> None:
     """Closes the innermost phrase, which becomes a child of its parent."""
     label, children = stack.pop()
     stack[-1][1].append(Tree(label, tuple(children)))

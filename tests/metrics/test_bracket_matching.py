@@ -13,7 +13,7 @@ from t2t_lite.metrics import parseval
 from t2t_lite.metrics.bracket_matching import Bracket, count_crossing, count_matched
 from t2t_lite.metrics.evalb_parameters import EvalbParameters
 from t2t_lite.metrics.parseval import _Quote, parse_sentence, score_sentence
-from t2t_lite.text import trees
+from t2t_lite.text import linear_trees, trees
 
 WORDS = 12
 MANY = 30_000
@@ -146,7 +146,7 @@ def test_odd_settings_are_named(tmp_path, line):
 def test_symbols_that_close_what_is_not_open_take_linear_time():
     start = time.thread_time()
     symbols = ["S"] * 20_000 + ["/NP"] * 20_000
-    tree, repairs = trees.delinearize(["a"], symbols)
+    tree, repairs = linear_trees.delinearize(["a"], symbols)
     assert (tree.words(), repairs) == (["a"], 40_001)
     assert time.thread_time() - start < 5
 

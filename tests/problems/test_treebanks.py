@@ -13,7 +13,7 @@ from t2t_lite.data import records
 from t2t_lite.data.generation.generator import generate_data
 from t2t_lite.errors import DataError, UserError
 from t2t_lite.problems import treebanks
-from t2t_lite.text import trees
+from t2t_lite.text import linear_trees, trees
 from t2t_lite.text.bad_input import BadInput
 
 TREE = "(TOP (S (NP (DT a) (NN dog)) (VP (VBZ runs))))"
@@ -159,7 +159,7 @@ def test_generates_with_a_vocabulary_for_words_and_one_for_symbols(shared_data, 
     for tree, example in zip(expected, examples, strict=True):
         words = trees.split_words(encoders["inputs"].decode(example["inputs"]))
         symbols = encoders["targets"].decode(example["targets"]).split()
-        assert trees.delinearize(words, symbols) == (tree, 0)
+        assert linear_trees.delinearize(words, symbols) == (tree, 0)
         assert len(example["targets"]) == len(symbols) + 1
 
 

@@ -10,9 +10,9 @@ from t2t_lite.search.penalties import Penalty
 from t2t_lite.search.stopping import T2TStopping
 from t2t_lite.search.tree_grammar import TreeGrammar
 from t2t_lite.text.lexicon import TreeSymbolEncoder
+from t2t_lite.text.linear_trees import delinearize
 from t2t_lite.text.subword_text_encoder import SubwordTextEncoder
 from t2t_lite.text.text_encoder import TokenTextEncoder, VocabType
-from t2t_lite.text.trees import delinearize
 
 SYMBOLS = ["<pad>", "<EOS>", "/NP", "/S", "DT", "NN", "NP", "S", "UH"]
 EOS = 1

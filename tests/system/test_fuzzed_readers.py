@@ -22,6 +22,7 @@ from t2t_lite.metrics import parseval
 from t2t_lite.metrics.evalb_parameters import COLLINS, EvalbParameters
 from t2t_lite.text import (
     lexicon,
+    linear_trees,
     sentencepiece_training,
     subword_text_encoder,
     text_encoder,
@@ -130,14 +131,14 @@ READERS: dict[str, tuple[Callable[[], bytes], Callable[[pathlib.Path, BadInput],
     "a.trees": (
         lambda: TREES,
         lambda path, bad: [
-            (trees.linearize(tree), list(trees.phrases(tree)))
+            (linear_trees.linearize(tree), list(trees.phrases(tree)))
             for tree in map(trees.normalise, trees.read_trees(path, bad))
         ],
     ),
     "a.tags": (
         lambda: b"S NP PRP /NP VP VBP /VP /S\nS A B /S\n",
         lambda path, bad: list(
-            trees.trees_of_pairs(
+            linear_trees.trees_of_pairs(
                 zip(["I am"] * 9, text_files.iterate_lines(path, bad), strict=False), "f", bad
             )
         ),

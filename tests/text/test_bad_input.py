@@ -16,7 +16,7 @@ from support.texts import pairs_of
 from t2t_lite.data.corpora import archives, corpora, segments
 from t2t_lite.data.corpora.corpora import AlignedCorpus, RemoteFile, Text, TmxCorpus, TsvCorpus
 from t2t_lite.errors import DataError
-from t2t_lite.text import text_files, trees
+from t2t_lite.text import linear_trees, text_files, trees
 from t2t_lite.text.bad_input import STRICT, UNREADABLE, BadInput
 
 # Everything but "\n" at which some reader or other ends a line.
@@ -377,10 +377,10 @@ def test_words_and_symbols_that_do_not_fit_are_named_and_left_out(bad, text, tag
     good = ("I am", "S NP PRP /NP VP VBP /VP /S")
     rows = [good, ("", ""), (text, tags), (UNREADABLE, "X"), good]
     tree = trees.parse_tree("(TOP (S (NP (PRP I)) (VP (VBP am))))")
-    assert list(trees.trees_of_pairs(rows, "a and b", bad)) == [tree, tree]
+    assert list(linear_trees.trees_of_pairs(rows, "a and b", bad)) == [tree, tree]
     assert bad.skipped == 1
     with pytest.raises(DataError, match=f"^a and b, line 3: {message}"):
-        list(trees.trees_of_pairs(rows, "a and b"))
+        list(linear_trees.trees_of_pairs(rows, "a and b"))
 
 
 def test_words_and_symbols_of_a_treebank_fit(shared_data):
@@ -389,5 +389,5 @@ def test_words_and_symbols_of_a_treebank_fit(shared_data):
     name, lines = next(members)
     found = list(trees.trees_of_lines(lines, name, form=trees.normalise))
     assert len(found) > 200
-    pairs = [tuple(map(" ".join, trees.linearize(tree))) for tree in found]
-    assert list(trees.trees_of_pairs(pairs, "a and b")) == found
+    pairs = [tuple(map(" ".join, linear_trees.linearize(tree))) for tree in found]
+    assert list(linear_trees.trees_of_pairs(pairs, "a and b")) == found

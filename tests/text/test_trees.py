@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2t_lite.errors import DataError, UserError
-from t2t_lite.text import trees
+from t2t_lite.text import linear_trees, trees
 from t2t_lite.text.bad_input import BadInput
 from t2t_lite.text.trees import Tree
 
@@ -143,9 +143,9 @@ def test_deep_trees_do_not_overflow():
     assert str(tree) == text
     assert tree == trees.parse_tree(text)
     assert len({tree, trees.normalise(tree)}) == 2
-    words, symbols = trees.linearize(trees.normalise(tree))
+    words, symbols = linear_trees.linearize(trees.normalise(tree))
     assert len(symbols) == 2 * DEEP + 1
-    assert trees.delinearize(words, symbols) == (trees.normalise(tree), 0)
+    assert linear_trees.delinearize(words, symbols) == (trees.normalise(tree), 0)
 
 
 # ---- files
@@ -278,19 +278,19 @@ def test_linearizes_as_t2t(golden_trees):
     well_formed = [e for e in golden_trees if e["tree"] not in malformed | {spaced}]
     assert len(well_formed) == 158
     for entry in well_formed:
-        words, symbols = trees.linearize(trees.parse_tree(entry["tree"]))
+        words, symbols = linear_trees.linearize(trees.parse_tree(entry["tree"]))
         assert (" ".join(words), " ".join(symbols)) == (entry["inputs"], entry["targets"])
     for text in malformed:
         with pytest.raises(DataError):
             trees.parse_tree(text)
-    assert trees.linearize(trees.parse_tree(spaced)) == (["a", "b"], ["S", "A", "B", "/S"])
+    assert linear_trees.linearize(trees.parse_tree(spaced)) == (["a", "b"], ["S", "A", "B", "/S"])
 
 
 @pytest.mark.integration
 @settings(deadline=None)
 @given(normalised_trees)
 def test_symbols_and_words_give_the_tree_back(tree):
-    assert trees.delinearize(*trees.linearize(tree)) == (tree, 0)
+    assert linear_trees.delinearize(*linear_trees.linearize(tree)) == (tree, 0)
     assert trees.parse_tree(str(tree)) == tree
 
 
@@ -307,18 +307,18 @@ def test_symbols_and_words_give_the_tree_back(tree):
 )
 def test_a_tag_that_is_also_a_label_in_the_tree_gets_a_slash(text, symbols):
     tree = trees.parse_tree(text)
-    assert trees.linearize(tree)[1] == symbols.split()
-    assert trees.delinearize(tree.words(), symbols.split()) == (tree, 0)
+    assert linear_trees.linearize(tree)[1] == symbols.split()
+    assert linear_trees.delinearize(tree.words(), symbols.split()) == (tree, 0)
 
 
 @settings(deadline=None)
 @given(st.lists(tokens, min_size=1), st.lists(output_symbols))
 def test_any_output_gives_a_tree_over_the_words(words, symbols):
-    tree, repairs = trees.delinearize(words, symbols)
+    tree, repairs = linear_trees.delinearize(words, symbols)
     assert tree.label == "TOP"
     assert tree.words() == words
     assert all(node.children for node, _ in tree.walk())
-    assert (repairs == 0) == (trees.linearize(tree)[1] == symbols)
+    assert (repairs == 0) == (linear_trees.linearize(tree)[1] == symbols)
     printed = trees.parse_tree(str(tree))
     assert [w.replace("(", "-LRB-").replace(")", "-RRB-") for w in words] == printed.words()
 
@@ -327,9 +327,9 @@ def test_any_output_gives_a_tree_over_the_words(words, symbols):
 @settings(deadline=None)
 @given(normalised_trees, st.data())
 def test_one_lost_symbol_is_at_least_one_repair(tree, data):
-    words, symbols = trees.linearize(tree)
+    words, symbols = linear_trees.linearize(tree)
     del symbols[data.draw(st.integers(0, len(symbols) - 1))]
-    repaired, repairs = trees.delinearize(words, symbols)
+    repaired, repairs = linear_trees.delinearize(words, symbols)
     assert repaired.words() == words
     assert repairs > 0
 
@@ -366,7 +366,7 @@ def test_one_lost_symbol_is_at_least_one_repair(tree, data):
     ],
 )
 def test_repairs(symbols, repaired, repairs):
-    tree, count = trees.delinearize(WORDS, symbols.split())
+    tree, count = linear_trees.delinearize(WORDS, symbols.split())
     assert count == repairs
     assert str(tree) == repaired
 
@@ -375,11 +375,11 @@ def test_well_formed_output_may_use_any_labels():
     # X is a phrase of the Penn Treebank, but a tag here: it is never closed.
     text = "(TOP (S (X a)) (S (Y b)))"
     symbols = ["S", "X", "/S", "S", "Y", "/S"]
-    assert trees.delinearize(["a", "b"], symbols) == (trees.parse_tree(text), 0)
+    assert linear_trees.delinearize(["a", "b"], symbols) == (trees.parse_tree(text), 0)
 
 
 def test_without_words_there_is_an_empty_tree():
-    assert trees.delinearize([], SYMBOLS) == (Tree("TOP", ()), 9)
+    assert linear_trees.delinearize([], SYMBOLS) == (Tree("TOP", ()), 9)
 
 
 @pytest.mark.slow
@@ -388,7 +388,7 @@ def test_every_tree_of_both_treebanks_survives_a_round_trip(treebank_folder):
     count = 0
     for raw in itertools.chain.from_iterable(map(trees.read_trees, paths)):
         tree = trees.normalise(raw)
-        assert trees.delinearize(*trees.linearize(tree)) == (tree, 0)
+        assert linear_trees.delinearize(*linear_trees.linearize(tree)) == (tree, 0)
         count += 1
     assert count == 3396 + 18_951 + 2780
 

@@ -14,7 +14,7 @@ from t2t_lite.interop.t2t.adapter import module_of
 from t2t_lite.interop.t2t.text_iterators import receiver
 from t2t_lite.interop.t2t.text_problems import Text2ClassProblem, Text2SelfProblem, Text2TextProblem
 from t2t_lite.problems import cnn_dailymail, language_modeling, parsing, sentiment
-from t2t_lite.text import trees
+from t2t_lite.text import linear_trees, trees
 from t2t_lite.text.sample import Sample
 from t2t_lite.text.text_encoder import VocabType
 
@@ -120,5 +120,5 @@ class WsjParsing(Text2TextProblem):
 
 def words_and_tags_from_wsj_tree(tree_string: str) -> tuple[str, str]:
     """Returns the words of a tree, and its symbols without the outermost bracket."""
-    words, symbols = trees.linearize(trees.parse_full_tree(tree_string))
+    words, symbols = linear_trees.linearize(trees.parse_full_tree(tree_string))
     return " ".join(words), " ".join(symbols)
