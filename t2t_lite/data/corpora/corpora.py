@@ -22,7 +22,7 @@ import pathlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import BinaryIO
 
-from t2t_lite.data.corpora import segments
+from t2t_lite.data.corpora import segments, xml_files
 from t2t_lite.data.corpora.archives import iterate_members, member_name, open_member
 from t2t_lite.data.corpora.download import download
 from t2t_lite.data.corpora.segments import Pair
@@ -118,7 +118,7 @@ class Text:
         """Yields the lines as text; for a `.sgm` or `.xml` file, the segments."""
         name = self.name(tmp_dir)
         if self.is_xml:
-            return segments.xml_segments(self.pieces(tmp_dir, bad), name, bad)
+            return xml_files.xml_segments(self.pieces(tmp_dir, bad), name, bad)
         lines = decoded_lines(raw_lines(self.open(tmp_dir), name, bad), name, bad)
         is_sgm = name.removesuffix(".gz").endswith(".sgm")
         return segments.sgm_segments(lines, name, bad) if is_sgm else lines
@@ -189,7 +189,7 @@ class AlignedCorpus(Corpus):
     def _raw_pairs(self, tmp_dir: str, bad: BadInput) -> Iterator[Pair]:
         if self.inputs == self.targets and self.inputs.is_xml:
             pieces = self.inputs.pieces(tmp_dir, bad)
-            return segments.xml_pairs(pieces, self.inputs.name(tmp_dir), bad)
+            return xml_files.xml_pairs(pieces, self.inputs.name(tmp_dir), bad)
         names = f"{self.inputs.name(tmp_dir)} and {self.targets.name(tmp_dir)}"
         return aligned(
             self.inputs.lines(tmp_dir, bad), self.targets.lines(tmp_dir, bad), names, bad
@@ -250,7 +250,7 @@ class TmxCorpus(Corpus):
 
     def _raw_pairs(self, tmp_dir: str, bad: BadInput) -> Iterator[Pair]:
         name = self.text.name(tmp_dir)
-        return segments.tmx_pairs(self.text.pieces(tmp_dir, bad), name, self.languages, bad)
+        return xml_files.tmx_pairs(self.text.pieces(tmp_dir, bad), name, self.languages, bad)
 
 
 def chained(corpora: Iterable[Corpus], tmp_dir: str, bad: BadInput = STRICT) -> Iterator[Sample]:

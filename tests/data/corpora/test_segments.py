@@ -11,14 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from t2t_lite.data.corpora import segments
-from t2t_lite.data.corpora.segments import (
-    sgm_segments,
-    tmx_pairs,
-    tsv_pairs,
-    xml_pairs,
-    xml_segments,
-)
+from t2t_lite.data.corpora import segments, xml_files
+from t2t_lite.data.corpora.segments import sgm_segments, tsv_pairs
+from t2t_lite.data.corpora.xml_files import tmx_pairs, xml_pairs, xml_segments
 from t2t_lite.errors import DataError
 from t2t_lite.text.bad_input import UNREADABLE, BadInput
 from t2t_lite.text.text_files import raw_pieces
@@ -269,7 +264,7 @@ def test_many_unclosed_segments_keep_their_places():
 
 
 def test_an_endless_segment_is_held_in_bounded_memory(monkeypatch):
-    monkeypatch.setattr(segments, "_MAX_SEGMENT", 1000)
+    monkeypatch.setattr(segments, "MAX_SEGMENT", 1000)
     bad = BadInput(skip=True)
     lines = ["<seg>", *["x" * 100] * 20, "</seg>", "<seg>good</seg>"]
     assert list(sgm_segments(lines, "f.sgm", bad)) == [UNREADABLE, "good"]
@@ -323,7 +318,7 @@ def test_markup_that_never_ends_is_named_in_linear_time(start):
 
 
 def test_a_segment_that_never_ends_is_named(monkeypatch):
-    monkeypatch.setattr(segments, "_MAX_SEGMENT", 2**20)
+    monkeypatch.setattr(xml_files, "MAX_SEGMENT", 2**20)
     with within(5), pytest.raises(DataError, match="a segment of more than 1,048,576 characters"):
         tmx_of(b"<tmx><body><tu><tuv lang='en'><seg>" + b"x\n" * 2_000_000)
 

@@ -5,7 +5,7 @@ import codecs
 import pytest
 
 from t2t_lite.data.corpora import tmx_recovery
-from t2t_lite.data.corpora.segments import tmx_pairs
+from t2t_lite.data.corpora.xml_files import tmx_pairs
 from t2t_lite.errors import DataError
 from t2t_lite.text.bad_input import BadInput
 
