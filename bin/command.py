@@ -10,17 +10,16 @@ import gc
 import importlib
 import logging
 import os
-import pathlib
 import sys
-import textwrap
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 from absl import flags
 
 from t2t_lite import files, t2t_flags, usr_dirs
 from t2t_lite.bin import console, usr_dir_flags
+from t2t_lite.bin.flag import COMMON_FLAGS, Flag, describe_setting, format_default
 from t2t_lite.bin.registry_help import registry_help
 from t2t_lite.errors import (
     ExitError,
@@ -31,10 +30,7 @@ from t2t_lite.errors import (
 )
 from t2t_lite.progress import log_lines
 from t2t_lite.runs import checkpoint_files
-from t2t_lite.runs.config import TrainedModelConfig
-from t2t_lite.settings import Config, HParams, Setting, settings_by_group, settings_of
-
-C = TypeVar("C", bound=Config)
+from t2t_lite.settings import HParams, settings_of
 
 log = logging.getLogger("t2t_lite.bin")
 
@@ -48,114 +44,6 @@ _TENSORFLOW_PATHS = {
 }
 # Flags whose value is a list, to which another flag may add.
 _LISTS = ("hparams", "decode_hparams")
-_DEFINITIONS: dict[type, Callable[..., Any]] = {
-    bool: flags.DEFINE_boolean,
-    int: flags.DEFINE_integer,
-    float: flags.DEFINE_float,
-}
-_LONGEST_CHOICES = 60  # characters, in the first line of a flag's help
-_PLACEHOLDERS = {str: "TEXT", pathlib.Path: "PATH", int: "N", float: "X"}
-
-
-class Flag(Setting):
-    """One flag of a command; its name is without dashes."""
-
-    def define(self, values: flags.FlagValues) -> None:
-        """Adds the flag to absl's set, which parses it; `checked` checks the value."""
-        definition = _DEFINITIONS.get(self.kind, flags.DEFINE_string)
-        definition(self.name, self.default, self.help, flag_values=values)
-        values[self.name].parser = _Parser(self, values[self.name].parser)
-
-    def describe(self) -> str:
-        """Returns the flag's part of `--help`."""
-        value = "|".join(self.choices) or _PLACEHOLDERS.get(self.kind)
-        text = self.help
-        if value and len(value) > _LONGEST_CHOICES:
-            value, text = _PLACEHOLDERS[self.kind], self.meaning
-        head = f"  --{self.name}={value}" if value else f"  --[no]{self.name}"
-        if self.default is not None and self.default is not False and self.default != "":
-            text = f"{text.removesuffix('.')} (default: {format_default(self.default)})."
-        return head + "\n" + textwrap.fill(text, 92, initial_indent=" " * 8, **INDENT)
-
-
-class _Parser(flags.ArgumentParser):
-    """absl's parser of a flag, with our message for a value of another kind."""
-
-    def __init__(self, flag: Flag, parser: flags.ArgumentParser) -> None:
-        self._flag = flag
-        self._parser = parser
-
-    def parse(self, argument: Any) -> Any:
-        """Returns the value that an argument stands for, as absl does."""
-        try:
-            return self._parser.parse(argument)
-        except ValueError:
-            return self._flag.checked(argument, f"--{self._flag.name}")
-
-
-INDENT: dict[str, Any] = {"subsequent_indent": " " * 8, "break_on_hyphens": False}
-
-
-def config_flags(
-    config_class: type, others: Mapping[str, Sequence[Flag]] | None = None
-) -> dict[str, tuple[Flag, ...]]:
-    """Returns a flag for each field of a configuration, in the groups of its fields.
-
-    Args:
-        config_class: the dataclass.
-        others: further flags by group, appended to their groups.
-    """
-    groups = {
-        title: tuple(Flag(**vars(setting)) for setting in found)
-        for title, found in settings_by_group(config_class).items()
-    }
-    for title, found in (others or {}).items():
-        groups[title] = (*groups.get(title, ()), *found)
-    return groups
-
-
-def from_flags(config_class: type[C], args: types.SimpleNamespace) -> C:
-    """Returns the configuration that the flags of `config_flags` describe.
-
-    Raises:
-        UserError: a file to read is not there, or one to write cannot be written: before anything
-            takes time.
-    """
-    settings, values = settings_of(config_class), vars(args)
-    config = config_class(**{name: values[name] for name in settings})
-    for name, setting in settings.items():
-        path = values[name]
-        if path and setting.reads and path != "-":
-            files.require_readable(path, f"--{name}")
-        elif path and setting.writes:
-            files.require_writable(path, f"--{name}")
-    return config
-
-
-# The flags of every command.
-COMMON_FLAGS = (
-    Flag(
-        "t2t_usr_dir",
-        pathlib.Path,
-        "",
-        "Folder of your own problems, models, hyperparameter sets and metrics. Its __init__.py is "
-        "imported, and must import the modules that register them.",
-    ),
-    Flag(
-        "registry_help",
-        bool,
-        False,
-        "List all problems, models, hyperparameter sets and metrics, and exit.",
-    ),
-)
-WAIT_MINUTES = Flag(
-    "wait_minutes",
-    float,
-    0,
-    "Wait this many minutes for the next one, while the run is trained; -1 waits for ever.",
-    minimum=-1,
-)
-OUTPUT_DIR, CHECKPOINT_PATH = RUN_FLAGS = config_flags(TrainedModelConfig)["The trained model"]
 
 
 class Command:
@@ -360,7 +248,7 @@ class Command:
         for title, group in self.groups.items():
             parts.append("\n".join([f"{title}:", *(flag.describe() for flag in group)]))
         for title, hparams in self.settings.items():
-            lines = map(_describe_setting, settings_of(hparams).values())
+            lines = map(describe_setting, settings_of(hparams).values())
             parts.append("\n".join([f"{title}:", *lines]))
         parts.append(
             "Any command:\n"
@@ -440,13 +328,6 @@ def checkpoint_name(values: types.SimpleNamespace) -> str:
     return names[0] if names else ""
 
 
-def format_default(default: Any) -> str:
-    """Returns a default value as a user would write it."""
-    if isinstance(default, float):
-        return f"{default:g}"
-    return str(default).lower() if isinstance(default, bool) else str(default)
-
-
 def is_utf8(text: str) -> bool:
     """Whether the bytes of an argument were UTF-8; Python turns other bytes into surrogates."""
     return not any("\ud800" <= character <= "\udfff" for character in text)
@@ -458,10 +339,3 @@ def _import_usr_dir(folder: str) -> None:
         with console.quiet_import():
             importlib.import_module("tensorflow")
     usr_dirs.import_usr_dir(folder)
-
-
-def _describe_setting(setting: Setting) -> str:
-    head = f"  {setting.name}={format_default(setting.default)}"
-    return textwrap.fill(
-        f"{head:27} {setting.help}", 100, **(INDENT | {"subsequent_indent": " " * 28})
-    )

@@ -5,7 +5,8 @@ import pkgutil
 from collections.abc import Iterable, Iterator
 
 from t2t_lite import bin as commands
-from t2t_lite.bin.command import COMMON_FLAGS, Command, format_default
+from t2t_lite.bin.command import Command
+from t2t_lite.bin.flag import COMMON_FLAGS, format_default
 from t2t_lite.settings import Setting, settings_of
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from t2t_lite import registry
-from t2t_lite.bin.command import INDENT, format_default
 from t2t_lite.bin.commands_page import escaped, table
+from t2t_lite.bin.flag import INDENT, format_default
 from t2t_lite.settings import HParams, Setting, settings_by_group, settings_of
 
 

@@ -3,8 +3,9 @@
 import pathlib
 import types
 
-from t2t_lite.bin.command import WAIT_MINUTES, Command, Flag
+from t2t_lite.bin.command import Command
 from t2t_lite.bin.console import quiet_import
+from t2t_lite.bin.flag import WAIT_MINUTES, Flag
 
 COMMAND = Command(
     "t2t-avg-all",

@@ -3,8 +3,9 @@
 import pathlib
 import types
 
-from t2t_lite.bin.command import Command, Flag
+from t2t_lite.bin.command import Command
 from t2t_lite.bin.console import quiet_import
+from t2t_lite.bin.flag import Flag
 from t2t_lite.errors import UsageError
 
 COMMAND = Command(

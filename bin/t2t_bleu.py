@@ -3,7 +3,8 @@
 import pathlib
 import types
 
-from t2t_lite.bin.command import WAIT_MINUTES, Command, Flag
+from t2t_lite.bin.command import Command
+from t2t_lite.bin.flag import WAIT_MINUTES, Flag
 from t2t_lite.data.problem import Output
 from t2t_lite.errors import DataError, UsageError
 from t2t_lite.metrics.by_name import check_metrics, score_by_metrics, split_metrics

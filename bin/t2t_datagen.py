@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 from t2t_lite import api, registry
 from t2t_lite.bin import next_command
-from t2t_lite.bin.command import Command, Flag, config_flags, from_flags
+from t2t_lite.bin.command import Command
 from t2t_lite.bin.console import quiet_import
+from t2t_lite.bin.flag import Flag, config_flags, from_flags
 from t2t_lite.data.generation.config import TMP_DIR, DatagenOptions
 from t2t_lite.data.generation.report import report
 from t2t_lite.data.text_problems import Text2TextProblem

@@ -3,8 +3,9 @@
 import types
 
 from t2t_lite import registry
-from t2t_lite.bin.command import Command, config_flags, from_flags
+from t2t_lite.bin.command import Command
 from t2t_lite.bin.console import quiet_import
+from t2t_lite.bin.flag import config_flags, from_flags
 from t2t_lite.data.problem import split_to_decode
 from t2t_lite.decoding.config import JSON, STANDARD_INPUT, TEXT, DecoderConfig
 from t2t_lite.decoding.documents.kinds import DOCUMENTS, ending, is_document

@@ -3,8 +3,9 @@
 import types
 
 from t2t_lite import registry
-from t2t_lite.bin.command import Command, Flag, config_flags, from_flags
+from t2t_lite.bin.command import Command
 from t2t_lite.bin.console import quiet_import
+from t2t_lite.bin.flag import Flag, config_flags, from_flags
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.errors import UsageError
 from t2t_lite.search.decode_hparams import DecodeHParams

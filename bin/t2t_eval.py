@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from t2t_lite import files
-from t2t_lite.bin.command import OUTPUT_DIR, Command, Flag, checkpoint_names
+from t2t_lite.bin.command import Command, checkpoint_names
 from t2t_lite.bin.console import quiet_import
+from t2t_lite.bin.flag import OUTPUT_DIR, Flag
 from t2t_lite.data.problem import SPLITS, split_to_decode
 from t2t_lite.decoding.config import (
     COMPUTE_TYPE_HELP,

@@ -3,8 +3,9 @@
 import pathlib
 import types
 
-from t2t_lite.bin.command import RUN_FLAGS, Command, Flag, checkpoint_name
+from t2t_lite.bin.command import Command, checkpoint_name
 from t2t_lite.bin.console import quiet_import
+from t2t_lite.bin.flag import RUN_FLAGS, Flag
 from t2t_lite.errors import UsageError
 from t2t_lite.interop.export.formats import FORMATS, Wanted
 from t2t_lite.search.decode_hparams import DecodeHParams

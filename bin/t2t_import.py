@@ -4,8 +4,9 @@ import pathlib
 import types
 from collections.abc import Iterable
 
-from t2t_lite.bin.command import Command, Flag
+from t2t_lite.bin.command import Command
 from t2t_lite.bin.console import quiet_import
+from t2t_lite.bin.flag import Flag
 from t2t_lite.errors import UsageError
 from t2t_lite.interop.imports import HUGGING_FACE, MARIAN, T2T
 

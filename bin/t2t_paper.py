@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from t2t_lite import extras, registry
-from t2t_lite.bin.command import Command, Flag
+from t2t_lite.bin.command import Command
 from t2t_lite.bin.console import quiet_import
+from t2t_lite.bin.flag import Flag
 from t2t_lite.errors import UsageError
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ import sys
 import types
 from typing import TYPE_CHECKING
 
-from t2t_lite.bin.command import Command, Flag
+from t2t_lite.bin.command import Command
+from t2t_lite.bin.flag import Flag
 from t2t_lite.errors import DataError
 
 if TYPE_CHECKING:

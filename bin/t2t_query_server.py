@@ -6,7 +6,8 @@ import sys
 import types
 
 from t2t_lite import registry
-from t2t_lite.bin.command import Command, Flag
+from t2t_lite.bin.command import Command
+from t2t_lite.bin.flag import Flag
 from t2t_lite.text.text_files import bounded_lines, decoded_lines
 
 COMMAND = Command(

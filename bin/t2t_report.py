@@ -4,7 +4,8 @@ import os
 import pathlib
 import types
 
-from t2t_lite.bin.command import Command, Flag
+from t2t_lite.bin.command import Command
+from t2t_lite.bin.flag import Flag
 
 COMMAND = Command(
     "t2t-report",

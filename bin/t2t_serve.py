@@ -4,8 +4,9 @@ import dataclasses
 import types
 
 from t2t_lite import extras
-from t2t_lite.bin.command import Command, checkpoint_name, config_flags, from_flags
+from t2t_lite.bin.command import Command, checkpoint_name
 from t2t_lite.bin.console import quiet_import
+from t2t_lite.bin.flag import config_flags, from_flags
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.serving.config import ServerConfig
 

@@ -2,8 +2,9 @@
 
 import types
 
-from t2t_lite.bin.command import Command, config_flags, from_flags
+from t2t_lite.bin.command import Command
 from t2t_lite.bin.console import quiet_import
+from t2t_lite.bin.flag import config_flags, from_flags
 from t2t_lite.study.distillation.shortlist_config import ShortlistConfig
 
 COMMAND = Command(

@@ -5,8 +5,9 @@ import types
 
 from t2t_lite import extras, registry
 from t2t_lite.bin import hparams_page, t2t_datagen
-from t2t_lite.bin.command import Command, Flag, config_flags, from_flags
+from t2t_lite.bin.command import Command
 from t2t_lite.bin.console import quiet_import
+from t2t_lite.bin.flag import Flag, config_flags, from_flags
 from t2t_lite.data.generation.config import TMP_DIR, DatagenOptions
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.errors import UsageError

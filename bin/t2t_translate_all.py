@@ -5,8 +5,9 @@ import pathlib
 import types
 
 from t2t_lite import files
-from t2t_lite.bin.command import WAIT_MINUTES, Command, Flag
+from t2t_lite.bin.command import Command
 from t2t_lite.bin.console import quiet_import
+from t2t_lite.bin.flag import WAIT_MINUTES, Flag
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.errors import UserError
 

@@ -16,7 +16,8 @@ import pytest
 from support.commands import exit_code, refusal
 from t2t_lite import files
 from t2t_lite.bin import command
-from t2t_lite.bin.command import Command, Flag, config_flags, from_flags
+from t2t_lite.bin.command import Command
+from t2t_lite.bin.flag import Flag, config_flags, from_flags
 from t2t_lite.data.generation.config import DatagenOptions
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.errors import DataError, UsageError
