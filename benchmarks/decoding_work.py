@@ -75,7 +75,7 @@ def make_run(folder: pathlib.Path, hparams_set: str, vocabulary: pathlib.Path) -
 
     from t2t_lite import registry
     from t2t_lite.interop.export import ctranslate2
-    from t2t_lite.runs import checkpoint_files, run_folder
+    from t2t_lite.runs import checkpoint_files, run_creation
     from t2t_lite.runs.run_settings import RunSettings
 
     flags = {
@@ -86,7 +86,7 @@ def make_run(folder: pathlib.Path, hparams_set: str, vocabulary: pathlib.Path) -
     }
     keras.utils.set_random_seed(0)
     hparams = registry.hparams(hparams_set).copy(pos="emb", max_length=512)
-    run = run_folder.create_run(RunSettings.of(flags), hparams, str(vocabulary.parent))
+    run = run_creation.create_run(RunSettings.of(flags), hparams, str(vocabulary.parent))
     model = run.build_model()
     end_with_the_source(model)
     checkpoint = tf.train.Checkpoint(model=model, step=tf.Variable(0, dtype=tf.int64))

@@ -34,13 +34,13 @@ from t2t_lite.interop.imports import t2t_settings
 from t2t_lite.interop.imports.t2t_checkpoint import import_run
 from t2t_lite.metrics import parseval
 from t2t_lite.metrics.evalb_parameters import EvalbParameters
-from t2t_lite.runs import run_folder
+from t2t_lite.runs import run_creation, run_folder
 from t2t_lite.runs.run_settings import RunSettings
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.serving import bodies, requests
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.study.reports import report
-from t2t_lite.text import trees, vocabularies
+from t2t_lite.text import linear_trees, trees, vocabularies
 from t2t_lite.text.bad_input import BadInput
 from t2t_lite.text.text_encoder import VocabType
 from t2t_lite.text.text_files import iterate_lines
@@ -201,8 +201,8 @@ def write_files(folder: pathlib.Path, files: Mapping[str, str]) -> None:
 def read_trees(folder: pathlib.Path, bad: BadInput) -> Iterator[object]:
     """Reads trees and decomposes them."""
     for tree in trees.read_trees(folder / "a.mrg", bad):
-        words, symbols = trees.linearize(trees.normalise(tree))
-        yield trees.delinearize(words, symbols)
+        words, symbols = linear_trees.linearize(trees.normalise(tree))
+        yield linear_trees.delinearize(words, symbols)
 
 
 def score_trees(folder: pathlib.Path) -> None:
@@ -265,7 +265,7 @@ def write_run(folder: pathlib.Path) -> None:
     flags = {"problem": PROBLEM, "model": "transformer", "hparams_set": "transformer_test"}
     flags |= {"output_dir": str(folder), "data_dir": "data", "random_seed": 1, "parts": 2}
     hparams = registry.hparams("transformer_test").copy(num_hidden_layers=1)
-    run_folder.create_run(RunSettings.of(flags), hparams, str(folder))
+    run_creation.create_run(RunSettings.of(flags), hparams, str(folder))
     metrics = [{"kind": "train", "step": n, "loss": 9.5 / n, "flops": 1e9} for n in range(1, 9)]
     metrics.append({"kind": "eval", "step": 8, "bleu": 1.5, "bleu_signature": "nrefs:1"})
     source = fingerprint.SourceFile(size=3, sha256="00")

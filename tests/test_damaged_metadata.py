@@ -20,7 +20,7 @@ from t2t_lite import registry
 from t2t_lite.data.generation import fingerprint
 from t2t_lite.errors import UserError
 from t2t_lite.interop.imports import t2t_settings
-from t2t_lite.runs import metrics_jsonl, run_folder
+from t2t_lite.runs import metrics_jsonl, run_creation, run_folder
 from t2t_lite.runs.opening import seed_and_parts
 from t2t_lite.runs.run_settings import RunSettings
 from t2t_lite.runs.selection import Criterion
@@ -54,7 +54,7 @@ def write_run(folder: pathlib.Path) -> None:
     hparams = registry.hparams("transformer_test").freeze()
     flags = {"problem": PROBLEM, "model": "transformer", "hparams_set": "transformer_test"}
     flags |= {"output_dir": str(folder), "data_dir": "data", "random_seed": 1, "parts": 2}
-    run_folder.create_run(RunSettings.of(flags), hparams, str(folder))
+    run_creation.create_run(RunSettings.of(flags), hparams, str(folder))
     lines = "".join(json.dumps(record) + "\n" for record in RECORDS)
     (folder / "metrics.jsonl").write_text(lines)
     summary = Summary(steps=20, train_seconds=5.5, flops_by_time=1e12, devices=1)

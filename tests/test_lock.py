@@ -14,12 +14,12 @@ import pytest
 from support.limits import full_disk
 from t2t_lite.errors import UserError
 from t2t_lite.lock import locked
-from t2t_lite.runs import run_folder
+from t2t_lite.runs import run_creation
 
 HOLD = """
 import sys, time
-from t2t_lite.runs import run_folder
-with run_folder.exclusive(sys.argv[1]):
+from t2t_lite.runs import run_creation
+with run_creation.exclusive(sys.argv[1]):
     print("holding", flush=True)
     time.sleep(60)
 """
@@ -42,19 +42,19 @@ def test_a_second_trainer_is_refused_until_the_first_is_dead(holder, tmp_path):
     who = f"process {holder.pid} on {re.escape(socket.gethostname())}"
     message = f"another t2t-trainer is using {tmp_path}; .*{who}"
     for _ in range(2):  # refusing leaves the holder's name in the file
-        with pytest.raises(UserError, match=message), run_folder.exclusive(str(tmp_path)):
+        with pytest.raises(UserError, match=message), run_creation.exclusive(str(tmp_path)):
             pass
     holder.send_signal(signal.SIGKILL)
     holder.wait()
     assert os.listdir(tmp_path) == [".trainer.lock"]
-    with run_folder.exclusive(str(tmp_path)):
+    with run_creation.exclusive(str(tmp_path)):
         assert f"process {os.getpid()}" in (tmp_path / ".trainer.lock").read_text()
         pathlib.Path(tmp_path, "hparams.json").touch()
     assert os.listdir(tmp_path) == ["hparams.json"]
 
 
 def test_a_run_that_came_to_nothing_leaves_no_folder(tmp_path):
-    with pytest.raises(ZeroDivisionError), run_folder.exclusive(str(tmp_path / "run")):
+    with pytest.raises(ZeroDivisionError), run_creation.exclusive(str(tmp_path / "run")):
         raise ZeroDivisionError
     assert os.listdir(tmp_path) == []
 
@@ -72,7 +72,7 @@ def test_a_lock_holds_on_a_full_disk(tmp_path):
 
 def fail_after_writing(folder: pathlib.Path, contents: dict[str, str]) -> None:
     """Writes files into a run folder while it is locked, and fails."""
-    with contextlib.suppress(ZeroDivisionError), run_folder.exclusive(str(folder)):
+    with contextlib.suppress(ZeroDivisionError), run_creation.exclusive(str(folder)):
         for name, text in contents.items():
             (folder / name).write_text(text)
         raise ZeroDivisionError

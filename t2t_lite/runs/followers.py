@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from t2t_lite import files
 from t2t_lite.errors import UserError
 from t2t_lite.lock import locked
-from t2t_lite.runs import run_folder
+from t2t_lite.runs import run_creation, run_folder
 from t2t_lite.runs.checkpoint_files import (
     CHECKPOINT_INDEX,
     delete_checkpoint,
@@ -198,7 +198,7 @@ def delete_leftovers(folder: pathlib.Path) -> None:
     if settings is None or settings.keep_checkpoint_max is None:
         return
     keep = settings.keep_checkpoint_max
-    with contextlib.suppress(UserError), run_folder.exclusive(str(folder)):
+    with contextlib.suppress(UserError), run_creation.exclusive(str(folder)):
         there = whole_checkpoints(folder)
         if len(there) > keep and is_trained(folder):
             with tempfile.NamedTemporaryFile(dir=folder) as written:

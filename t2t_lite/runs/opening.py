@@ -22,7 +22,7 @@ from t2t_lite import registry
 from t2t_lite.data.batching import batch_parts
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.hparams.basic import BasicHParams
-from t2t_lite.runs import checkpoint_files, run_folder
+from t2t_lite.runs import checkpoint_files, run_creation, run_folder
 from t2t_lite.runs.checkpoints import refuse_other_release
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.runs.run_settings import RunSettings
@@ -65,7 +65,7 @@ def open_for_training(
     settings = dataclasses.replace(
         settings, data_dir=os.path.abspath(data_dir), random_seed=seed, parts=parts
     )
-    return run_folder.create_run(settings, hparams, data_dir)
+    return run_creation.create_run(settings, hparams, data_dir)
 
 
 def open_for_evaluation(settings: RunSettings, hparams: BasicHParams) -> RunFolder:

@@ -12,7 +12,7 @@ from t2t_lite.data.generation import fingerprint
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
-from t2t_lite.runs import opening, run_folder
+from t2t_lite.runs import opening, run_creation
 from t2t_lite.runs.model_match import mismatch
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -95,7 +95,7 @@ def shared_settings(config: TrainerConfig, hparams: BasicHParams) -> Settings:
     return (
         flags
         | {f"hparam {name}": str(value) for name, value in hparams.to_dict().items()}
-        | {f"release of {name}": release for name, release in run_folder.versions().items()}
+        | {f"release of {name}": release for name, release in run_creation.versions().items()}
         | {"GPUs": gpus if config.worker_gpu is None else config.worker_gpu}
         | _data(config)
     )

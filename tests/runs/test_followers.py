@@ -11,7 +11,7 @@ import pytest
 
 from t2t_lite import waiting
 from t2t_lite.errors import UserError
-from t2t_lite.runs import followers, run_folder
+from t2t_lite.runs import followers, run_creation
 from t2t_lite.runs.checkpoint_files import CHECKPOINT_INDEX, step_of, whole_checkpoints
 from t2t_lite.runs.followers import Follower, delete_leftovers, delete_old
 
@@ -76,7 +76,7 @@ def test_none_goes_before_each_follower_has_finished_with_it(trainer):
 def test_leftovers_are_left_to_a_trainer_that_runs(trainer):
     with Follower(trainer.folder, "eval"):
         trainer.save(10, 20, 50)
-        with run_folder.exclusive(str(trainer.folder)):
+        with run_creation.exclusive(str(trainer.folder)):
             delete_leftovers(trainer.folder)
     assert trainer.steps == [10, 20, 50]
     delete_leftovers(trainer.folder)

@@ -10,7 +10,7 @@ from t2t_lite import registry
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.loading import find_models
 from t2t_lite.errors import UsageError, UserError
-from t2t_lite.runs import opening, run_folder
+from t2t_lite.runs import opening, run_creation, run_folder
 from t2t_lite.runs.run_settings import RunSettings
 
 SMALL = "num_hidden_layers=1,hidden_size=8"
@@ -128,7 +128,7 @@ def test_an_evaluation_has_the_seed_of_its_run_and_changes_nothing(tmp_path, see
 def test_a_run_grows_onto_devices_that_share_its_parts(tmp_path, parts, replicas, fits):
     hparams = registry.hparams("transformer_test")
     settings = dataclasses.replace(make_run(tmp_path).settings, parts=parts)
-    run_folder.create_run(settings, hparams, str(tmp_path))
+    run_creation.create_run(settings, hparams, str(tmp_path))
     remedy = rf"another run from its weights \(--warm_start_from={tmp_path}, "
     with contextlib.nullcontext() if fits else pytest.raises(UserError, match=remedy):
         assert opening.seed_and_parts(str(tmp_path), None, hparams, replicas) == (1, parts)

@@ -10,7 +10,7 @@ from support import small_runs
 from t2t_lite import registry
 from t2t_lite.errors import UserError
 from t2t_lite.layers.base import without_initial_values
-from t2t_lite.runs import run_folder
+from t2t_lite.runs import run_creation, run_folder
 from t2t_lite.runs.run_settings import RunSettings
 from t2t_lite.search.decode_hparams import DecodeHParams
 
@@ -93,15 +93,15 @@ def test_another_vocabulary_is_refused(tmp_path):
     settings = RunSettings.of(flags)
     hparams = registry.hparams("transformer_test").freeze()
     tokens.write_text("<UNK>\na\nb\n")
-    run_folder.create_run(settings, hparams, str(data))
-    opened = run_folder.create_run(settings, hparams, str(data))
+    run_creation.create_run(settings, hparams, str(data))
+    opened = run_creation.create_run(settings, hparams, str(data))
     opened.refuse_other_vocabulary(str(data))
     opened.refuse_other_vocabulary(str(tmp_path / "records without a vocabulary"))
     tokens.write_text("<UNK>\na\nc\n")
     with pytest.raises(UserError, match=r"differs from .*data.*; use the run's own --data_dir"):
         opened.refuse_other_vocabulary(str(data))
     with pytest.raises(UserError, match="which this run was trained with, differs from"):
-        run_folder.create_run(settings, hparams, str(data))
+        run_creation.create_run(settings, hparams, str(data))
 
 
 @pytest.mark.integration

@@ -11,7 +11,7 @@ from support.kept_runs import kept_folder
 from t2t_lite import registry
 from t2t_lite.data.generation.generator import generate_data
 from t2t_lite.models.seq2seq import Seq2Seq
-from t2t_lite.runs import checkpoint_files, metrics_jsonl, run_folder
+from t2t_lite.runs import checkpoint_files, metrics_jsonl, run_creation, run_folder
 from t2t_lite.runs.run_settings import RunSettings
 from t2t_lite.training.config import TrainerConfig
 
@@ -91,7 +91,7 @@ def make_run(
     if data_dir is not None:
         flags["data_dir"] = str(data_dir)
     resolved = registry.hparams(hparams_set).override(overrides).copy(**hparams).freeze()
-    return run_folder.create_run(RunSettings.of(flags), resolved, str(data_dir or folder))
+    return run_creation.create_run(RunSettings.of(flags), resolved, str(data_dir or folder))
 
 
 def fill(model: Seq2Seq, value: float) -> Seq2Seq:

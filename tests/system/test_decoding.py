@@ -14,13 +14,13 @@ pytestmark = pytest.mark.slow
 _MAKE_RUN = """
 import sys, tensorflow as tf
 from t2t_lite import registry
-from t2t_lite.runs import run_folder
+from t2t_lite.runs import run_creation
 from t2t_lite.runs.run_settings import RunSettings
 folder = sys.argv[1]
 flags = {"output_dir": folder, "data_dir": folder, "problem": "translate_ende_wmt_characters"}
 flags |= {"model": "transformer", "hparams_set": "transformer_test"}
 hparams = registry.hparams("transformer_test").copy(num_hidden_layers=1, max_length=60)
-run = run_folder.create_run(RunSettings.of(flags), hparams, folder)
+run = run_creation.create_run(RunSettings.of(flags), hparams, folder)
 step = tf.Variable(1, dtype=tf.int64)
 tf.train.Checkpoint(model=run.build_model(), step=step).write(f"{folder}/model.ckpt-1")
 """

@@ -20,7 +20,7 @@ from t2t_lite.data.records import read_examples
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.translator import Translator
 from t2t_lite.errors import DataError, UsageError, UserError
-from t2t_lite.runs import checkpoints, opening, run_folder
+from t2t_lite.runs import checkpoints, opening, run_creation, run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.training import evaluation, pace, resolved_settings, trainer
 from t2t_lite.training.preemption import PreemptionError
@@ -177,7 +177,7 @@ def test_a_run_ends_when_its_minutes_are_over(data_dir, tmp_path, config, monkey
 
 def test_a_second_trainer_is_refused_and_changes_nothing(trained, data_dir, config):
     before = {path.name: path.read_bytes() for path in trained.iterdir()}
-    with run_folder.exclusive(str(trained)):
+    with run_creation.exclusive(str(trained)):
         with pytest.raises(UserError, match=f"another t2t-trainer .* process {os.getpid()} on"):
             trainer.run(config(data_dir, trained, train_steps=6))
     assert {path.name: path.read_bytes() for path in trained.iterdir()} == before

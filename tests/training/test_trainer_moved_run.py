@@ -15,7 +15,7 @@ from support import small_runs
 from support.small_runs import generate_pairs
 from t2t_lite import registry
 from t2t_lite.errors import UserError
-from t2t_lite.runs import run_folder
+from t2t_lite.runs import run_creation, run_folder
 from t2t_lite.runs.averaging import average
 from t2t_lite.runs.warm_start import warm_start
 from t2t_lite.training import resolved_settings, trainer
@@ -66,7 +66,7 @@ def older_run(data_dir, tmp_path, config) -> pathlib.Path:
     settings = config(data_dir, tmp_path / "run")
     made = dataclasses.replace(settings.run_settings, parts=1)
     hparams = resolved_settings.resolve_hparams(settings)
-    run = run_folder.create_run(made, hparams, str(data_dir))
+    run = run_creation.create_run(made, hparams, str(data_dir))
     paths = run.problem.existing_filepaths(str(data_dir), "train")
     batches = iter(tf.data.TFRecordDataset(paths))
     next(batches)

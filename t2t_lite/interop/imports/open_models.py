@@ -14,7 +14,7 @@ from t2t_lite.interop.imports.open_model import OpenModel
 from t2t_lite.interop.imports.run import save
 from t2t_lite.interop.imports.weights import assign
 from t2t_lite.layers.base import without_initial_values
-from t2t_lite.runs import run_folder
+from t2t_lite.runs import run_creation
 from t2t_lite.runs.run_settings import RunSettings
 from t2t_lite.text.imported_encoder import ImportedEncoder
 from t2t_lite.text.languages import Languages, speaking
@@ -120,6 +120,6 @@ def _write(model: OpenModel, folder: pathlib.Path, output_dir: str) -> None:
             model.hparams, len(model.source.pieces), len(model.target.pieces)
         )
     assign(transformer, model.parts, model.tensors, model.path)
-    run_folder.write_run(folder, settings, model.hparams, str(folder))
+    run_creation.write_run(folder, settings, model.hparams, str(folder))
     save(transformer, 0, folder)
     log.info("%s: %s parameters", model.path, f"{transformer.count_params():,}")

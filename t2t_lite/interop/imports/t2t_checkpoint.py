@@ -19,7 +19,7 @@ from t2t_lite.errors import UserError, first_line
 from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.interop.imports import t2t_settings, t2t_variables
 from t2t_lite.interop.imports.run import save
-from t2t_lite.runs import checkpoint_files, run_folder
+from t2t_lite.runs import checkpoint_files, run_creation, run_folder
 from t2t_lite.runs.model_match import mismatch
 from t2t_lite.runs.run_settings import RunSettings
 from t2t_lite.text.text_encoder import RESERVED_TOKENS, TokenTextEncoder
@@ -104,7 +104,7 @@ def import_run(
     )
     try:
         with files.whole_folder(output_dir) as new:
-            run_folder.write_run(new, settings, model.hparams, data_dir)
+            run_creation.write_run(new, settings, model.hparams, data_dir)
             save(model, step, new)
     except tf.errors.OpError as error:
         raise UserError(f"cannot write {output_dir}: {first_line(error)}") from error

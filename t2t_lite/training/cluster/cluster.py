@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 
 from t2t_lite import files
 from t2t_lite.errors import UsageError, UserError
-from t2t_lite.runs import metrics_jsonl, run_folder
+from t2t_lite.runs import metrics_jsonl, run_creation, run_folder
 
 log = logging.getLogger(__name__)
 
@@ -154,7 +154,7 @@ class Cluster:
             output_dir: the run folder, the same on all workers, which the chief writes to.
         """
         if self.is_chief:
-            with run_folder.exclusive(output_dir):
+            with run_creation.exclusive(output_dir):
                 yield output_dir
             return
         logger = logging.getLogger("t2t_lite")

@@ -13,7 +13,7 @@ from t2t_lite.data.records import read_examples
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.interop.t2t import problem, text_problems
 from t2t_lite.interop.t2t.adapter import adapted
-from t2t_lite.runs import run_folder
+from t2t_lite.runs import run_creation
 from t2t_lite.runs.run_settings import RunSettings
 
 
@@ -218,7 +218,7 @@ class Listed(Base):
     run.mkdir()
     hparams = registry.hparams("transformer_tiny")
     settings = RunSettings.of({**flags, "data_dir": str(data)})
-    run_folder.write_run(run, settings, hparams, str(data))
+    run_creation.write_run(run, settings, hparams, str(data))
     assert not (run / "b.txt").exists()
     found = registry.problem("listed")
     assert found.vocab_files() == ["list.json"]
