@@ -15,6 +15,7 @@ import math
 import numbers
 import os
 import pathlib
+import re
 import types
 import typing
 from collections.abc import Iterable, Mapping
@@ -35,7 +36,10 @@ _KINDS: dict[type, tuple[tuple[type, ...], str]] = {
     float: ((numbers.Real,), "a number"),
     str: ((str,), "a text"),
     pathlib.Path: ((str, os.PathLike), "a path"),
+    list: ((list,), "a list in brackets, such as [1,2]"),
 }
+# Commas separate assignments, but for those in a list.
+_ASSIGNMENT = re.compile(r"(?:\[[^\]]*\]|[^,])+")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +48,8 @@ class Setting:
 
     Args:
         name: the field's name.
-        kind: its type: str, int, float, bool, or pathlib.Path for a str that holds a path.
+        kind: its type: str, int, float, bool, a list of one of them, or pathlib.Path for a str that
+            holds a path.
         default: the default value, which is always allowed; "" for a required str.
         help: its meaning and unit.
         choices: the allowed values of a str; empty: any value.
@@ -122,11 +127,22 @@ class Setting:
         if self.default is None and text.lower() == "none":
             return None
         try:
+            if self.kind is list and text[:1] + text[-1:] == "[]":
+                return [self._item(item) for item in _items(text)]
             if self.kind is bool:
                 return _BOOLS[text.lower()]
             return self.kind(text) if self.kind in (int, float) else text
         except (KeyError, ValueError):
             return text
+
+    def _item(self, text: str) -> Any:
+        """Returns the item of a list that a text stands for: of the type that the default's have.
+
+        Raises:
+            ValueError: it stands for none.
+        """
+        kind = type(self.default[0]) if self.default else str
+        return _BOOLS[text.lower()] if kind is bool else kind(text)
 
     def _allows(self, value: Any) -> bool:
         if value is None:
@@ -292,14 +308,14 @@ class HParams(Config):
     def override(self, assignments: str) -> Self:
         """Returns an unfrozen copy changed by a string such as `"batch_size=1024,pos=emb"`.
 
-        Booleans are true, false, 1 or 0; integer fields take no fraction; an empty string
-        changes nothing.
+        Booleans are true, false, 1 or 0; integer fields take no fraction; lists stand in brackets,
+        as in `"sizes=[3,5]"`; an empty string changes nothing.
 
         Raises:
             UsageError: a name is unknown or repeated, an `=` is missing, or a value is not allowed.
         """
         changes: dict[str, Any] = {}
-        for assignment in filter(None, map(str.strip, assignments.split(","))):
+        for assignment in split_assignments(assignments):
             name, equals, text = (part.strip() for part in assignment.partition("="))
             if not equals:
                 raise UsageError(f"{self.noun} {assignment!r}: expected name=value")
@@ -354,14 +370,26 @@ class HParams(Config):
         return settings_of(cls)[name]
 
 
+def split_assignments(assignments: str) -> list[str]:
+    """Returns the parts of a string for `override`, one for each name."""
+    return [part for found in _ASSIGNMENT.findall(assignments) if (part := found.strip())]
+
+
 def meant_by(assignments: str) -> dict[str, Any]:
     """Returns what a string for `override` stands for, however it is spelled: values by name."""
-    pairs = (item.partition("=") for item in assignments.split(",") if item.strip())
+    pairs = (item.partition("=") for item in split_assignments(assignments))
     return {name.strip(): _value(text.strip()) for name, _, text in pairs}
 
 
-def _value(text: str) -> float | str:
-    """Returns the number or truth value that a text stands for; the text itself if none."""
+def _items(text: str) -> list[str]:
+    """Returns the items of a list in brackets; spaces separate them, too, as in T2T."""
+    return text[1:-1].replace(",", " ").split()
+
+
+def _value(text: str) -> float | str | list[Any]:
+    """Returns the number, truth value or list that a text stands for; the text itself if none."""
+    if text[:1] + text[-1:] == "[]":
+        return [*map(_value, _items(text))]
     if text.lower() in _BOOLS:
         return _BOOLS[text.lower()]
     try:
@@ -374,10 +402,14 @@ def to_assignments(hparams: HParams, names: Iterable[str]) -> str:
     """Returns fields as a string for `override`.
 
     Raises:
-        UsageError: a value contains a comma, which separates assignments.
+        UsageError: a text contains a comma, which separates assignments.
     """
-    values = {name: str(getattr(hparams, name)) for name in names}
-    for name, value in values.items():
-        if "," in value:
+    assignments = []
+    for name in names:
+        value = getattr(hparams, name)
+        texts = [*map(str, value if isinstance(value, list) else [value])]
+        if any("," in text for text in texts):
             raise UsageError(f"{hparams.noun} {name}={value!r}: a text must not contain a comma")
-    return ",".join(f"{name}={value}" for name, value in values.items())
+        joined = ",".join(texts)
+        assignments.append(f"{name}=[{joined}]" if isinstance(value, list) else f"{name}={joined}")
+    return ",".join(assignments)

@@ -20,6 +20,7 @@ from t2t_lite.settings import (
     required_settings,
     setting,
     settings_by_group,
+    to_assignments,
 )
 
 
@@ -137,7 +138,7 @@ def test_other_values_are_refused(values, message):
         (float, 7.0, 10**400, "a number"),
         (str, "a", 5, "a text"),
         (pathlib.Path, "", 3, "a path"),
-        (list, [1], 3, "a list"),
+        (list, [1], 3, "a list in brackets, such as [1,2]"),
     ],
 )
 def test_a_value_of_another_type_is_refused(kind, default, value, expected):
@@ -223,6 +224,55 @@ def test_override(text: str, changes: dict[str, object]):
 def test_bad_overrides(text: str, message: str):
     with pytest.raises(UsageError, match=message):
         Example().override(text)
+
+
+@dataclasses.dataclass
+class Lists(HParams):
+    sizes: list[int] = dataclasses.field(default_factory=lambda: [3, 5])
+    rates: list[float] = dataclasses.field(default_factory=lambda: [0.5])
+    switches: list[bool] = dataclasses.field(default_factory=lambda: [True])
+    names: list[str] = dataclasses.field(default_factory=lambda: ["a"])
+    depth: int = 1
+
+
+@pytest.mark.parametrize(
+    ("text", "changes"),
+    [
+        ("sizes=[3]", {"sizes": [3]}),
+        ("sizes=[3,4],depth=2", {"sizes": [3, 4], "depth": 2}),
+        (" depth = 2 , sizes = [ 3, 4  5 ] ,", {"sizes": [3, 4, 5], "depth": 2}),
+        ("sizes=[]", {"sizes": []}),
+        ("rates=[1,-2e-3]", {"rates": [1.0, -0.002]}),
+        ("switches=[false,True,0]", {"switches": [False, True, False]}),
+        ("names=[low,high],sizes=[7]", {"names": ["low", "high"], "sizes": [7]}),
+    ],
+)
+def test_lists_stand_in_brackets(text, changes):
+    changed = Lists().override(text)
+    assert changed == Lists(**changes)
+    assert [*map(type, changed.rates)] == [float] * len(changed.rates)
+    assert Lists().override(to_assignments(changed, Lists().to_dict())) == changed
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("sizes=3", "hparam sizes=3: expected a list in brackets, such as"),
+        ("sizes=3,4", "hparam '4': expected name=value"),
+        ("sizes=[3,4", "hparam '4': expected name=value"),
+        ("sizes=[3,a]", r"hparam sizes=\[3,a\]: expected a list in brackets"),
+        ("sizes=[0.5]", r"hparam sizes=\[0.5\]: expected a list in brackets"),
+        ("depth=[1,2]", r"hparam depth='\[1,2\]': expected a whole number"),
+    ],
+)
+def test_bad_lists(text, message):
+    with pytest.raises(UsageError, match=message):
+        Lists().override(text)
+
+
+def test_an_item_cannot_have_a_comma():
+    with pytest.raises(UsageError, match="must not contain a comma"):
+        to_assignments(Lists(names=["a,b"]), ["names"])
 
 
 def test_override_leaves_the_original_alone():
@@ -342,6 +392,8 @@ def test_spelling_makes_no_difference(mine, theirs, is_same):
         ("a=0.50,b=x", " b = x , a=.5,", True),
         ("a=1e-1", "a=0.10", True),
         ("a=true", "a=1", True),
+        ("a=[1,2.0],b=3", "b=3,a=[1, 2]", True),
+        ("a=[1,2]", "a=[2,1]", False),
         ("", " , ", True),
         ("a=0.5", "a=0.51", False),
         ("a=x", "a=X", False),

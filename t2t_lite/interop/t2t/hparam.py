@@ -16,14 +16,13 @@ from t2t_lite.errors import UsageError, did_you_mean
 from t2t_lite.interop.imports import t2t_settings
 from t2t_lite.interop.t2t.modalities import ModalityType
 from t2t_lite.settings import HParams as Settings
+from t2t_lite.settings import Setting, split_assignments
 
 __all__ = ["HParams"]
 
 
 log = logging.getLogger(__name__)
 
-# name=value; a value may be a list in brackets, with commas inside.
-_ASSIGNMENT = re.compile(r"\s*([\w.]+)\s*=\s*(\[[^]]*\]|[^,\[]*)(?:,|$)")
 _BOOLS = {"true": True, "1": True, "false": False, "0": False}
 _OWN_KINDS = (bool, int, float, str, list, type(None))
 
@@ -136,20 +135,16 @@ class HParams:
         Raises:
             ValueError: it has another form, or a value another type.
         """
-        place = 0
-        while place < len(values):
-            found = _ASSIGNMENT.match(values, place)
-            if found is None:
-                raise ValueError(f"cannot parse {values[place:]!r}: expected name=value,...")
-            name, text = found[1], found[2].strip()
+        for assignment in split_assignments(values):
+            name, equals, text = map(str.strip, assignment.partition("="))
+            if not equals:
+                raise ValueError(f"cannot parse {assignment!r}: expected name=value,...")
             if self._settings is not None and name in self._settings.names():
                 setattr(self, name, getattr(self._settings.override(f"{name}={text}"), name))
-            elif text.startswith("["):
-                parts = text[1:-1].split(",")
-                self.set_hparam(name, [part.strip() for part in parts if part.strip()])
-            else:
-                self.set_hparam(name, text)
-            place = found.end()
+                continue
+            like = getattr(self, name)
+            is_list = isinstance(like, list | tuple)
+            self.set_hparam(name, Setting(name, list, like, "").parsed(text) if is_list else text)
         return self
 
     def override_from_dict(self, values_dict: Mapping[str, Any]) -> Self:
@@ -260,9 +255,11 @@ def _converted(name: str, value: Any, like: Any) -> Any:
             return _BOOLS[str(value).lower()]
         if isinstance(like, int) and isinstance(value, float) and not value.is_integer():
             raise ValueError
-        if isinstance(like, list) and like and isinstance(value, list):
-            return [_converted(name, item, like[0]) for item in value]
-        return value if like is None or isinstance(like, list | dict) else type(like)(value)
+        if isinstance(like, list | tuple):
+            if not isinstance(value, list | tuple):
+                raise TypeError
+            return [_converted(name, item, like[0]) for item in value] if like else value
+        return value if like is None or isinstance(like, dict) else type(like)(value)
     except (KeyError, TypeError, ValueError):
         raise ValueError(
             f"hparam {name!r}: {value!r} is not of type {type(like).__name__}"

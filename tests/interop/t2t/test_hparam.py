@@ -70,6 +70,10 @@ def test_the_users_fields_are_saved_and_can_be_changed():
     changed = settings.override("usr_rate=0.25,hidden_size=64")
     assert type(settings).from_dict(changed.to_dict()) == changed
     assert (changed.usr_rate, changed.usr_sizes) == (0.25, [1, 2])
+    assert settings.override("usr_sizes=[3,4,5],usr_rate=1").usr_sizes == [3, 4, 5]
+    assert hparams.parse("usr_sizes=[7],usr_rate=0.5").usr_sizes == [7]
+    with pytest.raises(ValueError, match="'usr_sizes': '7' is not of type list"):
+        hparams.parse("usr_sizes=7")
     assert HParams.of(settings).usr_rate == 0.5
     hparams.del_hparam("usr_sizes")
     assert "usr_sizes" not in hparams.to_settings("mine").names()
