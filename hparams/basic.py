@@ -204,7 +204,10 @@ class BasicHParams(HParams):
     optimizer: str = setting(
         "adam",
         "Update rule, under T2T's name.",
-        choices=("adam", "true_adam", "multistep_adam", "adam_w", "adafactor", "momentum", "sgd"),
+        choices=(
+            *("adam", "true_adam", "multistep_adam", "adam_w", "adafactor", "momentum", "sgd"),
+            *("adagrad", "ftrl", "rms_prop"),
+        ),
         group="Optimizer",
     )
     optimizer_adam_beta1: float = setting(0.9, "Decay of the mean gradient.", minimum=0, below=1)

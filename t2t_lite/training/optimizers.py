@@ -17,6 +17,9 @@ They differ from T2T's as follows:
   moment beside its factors: half as much as Adam stores, where T2T stores almost nothing.
 - `momentum` differs while the rate changes: Keras's velocity sums each gradient times the rate of
   its own step; T2T's sums the gradients, and multiplies the sum by the current rate.
+- `yellow_fin` does not exist.
+
+`adagrad`, `ftrl` and `rms_prop` have TensorFlow 1's constants, which no hparam of T2T's changes.
 """
 
 from typing import Any
@@ -66,6 +69,17 @@ class FusedAdam(keras.optimizers.Adam):
         )
 
 
+class RMSprop(keras.optimizers.RMSprop):
+    """Keras's RMSprop, whose mean squares begin at 1, as TensorFlow 1's do."""
+
+    def add_variable_from_reference(
+        self, reference_variable: Any, name: str | None = None, initializer: Any = "zeros"
+    ) -> Any:
+        """Returns a new variable of the optimizer for a weight."""
+        first = "ones" if name == "velocity" else initializer
+        return super().add_variable_from_reference(reference_variable, name, first)
+
+
 def make_optimizer(hparams: BasicHParams) -> keras.optimizers.Optimizer:
     """Returns the optimizer that `hparams.optimizer` names, with its schedule.
 
@@ -78,8 +92,14 @@ def make_optimizer(hparams: BasicHParams) -> keras.optimizers.Optimizer:
             "set optimizer=adam_w or weight_decay=0"
         )
     ahead = 1.0 - 1.0 / hparams.accumulate_steps if hparams.parts_weigh_equally else 0.0
+    rate = Schedule(hparams, ahead)
+    if name == "ftrl" and not rate(0):
+        raise UsageError(
+            f"hparam learning_rate_schedule={hparams.learning_rate_schedule!r}: it begins with a "
+            "rate of 0, by which optimizer=ftrl divides; set learning_rate_minimum, such as 1e-6"
+        )
     common: dict[str, Any] = {
-        "learning_rate": Schedule(hparams, ahead),
+        "learning_rate": rate,
         "use_ema": hparams.ema_decay > 0,
         "ema_momentum": hparams.ema_decay,
     }
@@ -105,6 +125,12 @@ def make_optimizer(hparams: BasicHParams) -> keras.optimizers.Optimizer:
             )
         case "sgd":
             return keras.optimizers.SGD(**common)
+        case "adagrad":
+            return keras.optimizers.Adagrad(initial_accumulator_value=0.1, epsilon=0.0, **common)
+        case "ftrl":
+            return keras.optimizers.Ftrl(initial_accumulator_value=0.1, **common)
+        case "rms_prop":
+            return RMSprop(rho=0.9, epsilon=1e-10, **common)
     raise AssertionError(name)  # hparams refuse other names
 
 

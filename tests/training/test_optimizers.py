@@ -94,6 +94,33 @@ def by_momentum(weight, gradients, nesterov=False):
     return weight
 
 
+def by_adagrad(weight, gradients):
+    """As in TensorFlow 1, whose constants T2T keeps; so the two below."""
+    total = np.full_like(weight, 0.1)
+    for gradient in gradients:
+        total = total + gradient**2
+        weight = weight - RATE * gradient / total**0.5
+    return weight
+
+
+def by_rms_prop(weight, gradients):
+    square = np.ones_like(weight)
+    for gradient in gradients:
+        square = 0.9 * square + 0.1 * gradient**2
+        weight = weight - RATE * gradient / (square + 1e-10) ** 0.5
+    return weight
+
+
+def by_ftrl(weight, gradients):
+    """Without regularization."""
+    total, linear = np.full_like(weight, 0.1), np.zeros_like(weight)
+    for gradient in gradients:
+        before, total = total, total + gradient**2
+        linear = linear + gradient - (total**0.5 - before**0.5) / RATE * weight
+        weight = -linear * RATE / total**0.5
+    return weight
+
+
 # Settings and formula of each.
 OPTIMIZERS = {
     "adam": ("", by_adam),
@@ -107,6 +134,9 @@ OPTIMIZERS = {
         functools.partial(by_momentum, nesterov=True),
     ),
     "sgd": ("", lambda weight, gradients: weight - RATE * sum(gradients)),
+    "adagrad": ("", by_adagrad),
+    "ftrl": ("", by_ftrl),
+    "rms_prop": ("", by_rms_prop),
 }
 
 
@@ -131,9 +161,8 @@ def test_without_its_kernel_adam_is_keras_adam(monkeypatch):
 @pytest.mark.parametrize("case", OPTIMIZERS)
 def test_resuming_from_a_checkpoint_is_exact(case, tmp_path):
     """With a changing rate, so that the count of updates matters as well."""
-    hparams = hparams_of(case, "learning_rate_warmup_steps=10").copy(
-        learning_rate_schedule="constant*linear_warmup"
-    )
+    rates = "learning_rate_warmup_steps=10,learning_rate_minimum=1e-5"
+    hparams = hparams_of(case, rates).copy(learning_rate_schedule="constant*linear_warmup")
     first = Training(hparams)
     first.take(GRADIENTS[:2])
     path = first.checkpoint.write(str(tmp_path / "checkpoint"))
@@ -162,7 +191,15 @@ def test_unknown_optimizer_names_the_nearest():
 
 
 @pytest.mark.parametrize(
-    ("old", "name"), [("AdamW", "adam_w"), ("MultistepAdam", "multistep_adam"), ("SGD", "sgd")]
+    ("old", "name"),
+    [
+        ("AdamW", "adam_w"),
+        ("MultistepAdam", "multistep_adam"),
+        ("SGD", "sgd"),
+        ("RMSProp", "rms_prop"),
+        ("Adagrad", "adagrad"),
+        ("Ftrl", "ftrl"),
+    ],
 )
 def test_old_names_of_optimizers_hold_on_the_command_line_and_in_files(old, name, caplog):
     basic._warn_of_optimizer.cache_clear()
@@ -179,6 +216,13 @@ def test_weight_decay_without_an_optimizer_that_takes_it_is_refused():
         UsageError, match="optimizer=adam does not support it; set optimizer=adam_w"
     ):
         make_optimizer(hparams)
+
+
+def test_a_schedule_that_begins_at_0_is_refused_for_the_optimizer_that_divides_by_its_rate():
+    hparams = registry.hparams("transformer_base").copy(optimizer="ftrl")
+    with pytest.raises(UsageError, match="begins with a rate of 0, by which optimizer=ftrl div"):
+        make_optimizer(hparams)
+    make_optimizer(hparams.copy(learning_rate_minimum=1e-6))
 
 
 # T2T counts micro-batches, in units of n, and changes the weights at every n-th of them.
