@@ -11,7 +11,7 @@ from t2t_lite.text.c_strings import read, written
 from t2t_lite.text.charsets import Charset
 from t2t_lite.text.plural_forms import forms_for_one
 from t2t_lite.text.source_form import has_text
-from t2t_lite.text.tags.formats import agreeing, format_of, stood_in
+from t2t_lite.text.tags.formats import agreeing, format_of, format_of_file, stood_in
 from t2t_lite.text.tags.kinds import PLACEHOLDERS
 from t2t_lite.text.tags.tokens import has_icu_message
 
@@ -57,7 +57,11 @@ class PoFile:
         self._newline = "\r\n" if "\r\n" in self._text else "\n"
         self._ones, fault = forms_for_one(header)
         self.report = Report()
-        self._todo = [todo for message in messages(self._text) if (todo := self._to_do(message))]
+        found = [*messages(self._text)]
+        head = self._text[: _header(self._text).end]
+        plurals = (message.texts.get("msgid_plural", "") for message in found)
+        self._format = format_of_file(head, plurals)
+        self._todo = [todo for message in found if (todo := self._to_do(message))]
         self._left = self.report.left
         if fault and any("msgid_plural" in message.texts for message, _ in self._todo):
             self.report.notes.append(fault)
@@ -121,7 +125,7 @@ class PoFile:
             self.report.left[ICU_MESSAGES] += 1
         else:
             self.report.translated += 1
-            name = format_of(message.flags)
+            name = format_of(message.flags) or self._format
             return message, {n: (singular if ones[n] else plural, name) for n in lacking}
         return None
 

@@ -4,7 +4,7 @@ import collections
 import functools
 import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 from xml.parsers import expat
 
@@ -19,11 +19,13 @@ class Format(NamedTuple):
         directive: what matches one.
         special: characters that stand for nothing but (a part of) a directive.
         has_numbers: whether `%2$s` is the second argument, wherever it stands.
+        has_names: whether each says which argument it is.
     """
 
     directive: re.Pattern[str]
     special: str = ""
     has_numbers: bool = False
+    has_names: bool = False
 
 
 _WIDTH = r"(?:\d++|\*(?:\d+\$)?)?"
@@ -47,12 +49,16 @@ FORMATS = {
     **dict.fromkeys(("python", "ruby", "awk", "lua", "tcl", "elisp", "librep", "d"), _printf),
     **dict.fromkeys(("object-pascal", "modula2", "javascript", "ocaml"), _printf),
     **dict.fromkeys(("gcc-internal", "gfc-internal"), _gcc),
-    **dict.fromkeys(("python-brace", "perl-brace", "java", "csharp", "rust", "c++"), _braces),
+    **dict.fromkeys(("python-brace", "perl-brace", "java", "rust", "c++"), _braces),
+    **dict.fromkeys(("csharp", "c-sharp", "vue"), _braces),
     **dict.fromkeys(("qt", "qt-plural", "kde", "kde-kuit", "smalltalk", "ycp"), _arguments),
     **dict.fromkeys(("lisp", "scheme"), _tildes),
     "go": _go,
     "boost": Format(re.compile(rf"%\|[^|]*\||%\d+%|{_PRINTF}"), "%"),
-    "sh": Format(re.compile(r"\$\w+|\$\{\w+\}")),
+    **dict.fromkeys(("sh", "dart"), Format(re.compile(r"\$\w+|\$\{[^{}]+\}"))),
+    "drupal": Format(re.compile(r"(?<![\w@%!:/])[@%!:][A-Za-z][\w-]*"), has_names=True),
+    "laravel": Format(re.compile(r"(?<![\w:/]):[A-Za-z]\w*"), has_names=True),
+    "mediawiki": Format(re.compile(r"\$\d+"), has_names=True),
 }
 _FLAG = re.compile(r"(?<![\w-])(?:possible-)?(?!no-|impossible-)([\w+-]+)-format(?![\w-])")
 _NAMED = re.compile(r"%\|?\d+[$:]|%L?(?:\d+|n)$|%[(<{]|%\d+%|\{\w|\$")  # says which argument it is
@@ -67,6 +73,18 @@ def format_of(flags: str) -> str:
         if name in FORMATS:
             return name
     return ""
+
+
+def format_of_file(head: str, plurals: Iterable[str]) -> str:
+    """Returns the name of the format of messages without flags; "": it is not known.
+
+    Args:
+        head: the header of a .po file, with the comments before it.
+        plurals: its texts for many.
+    """
+    if "Drupal" in head or any("@count" in plural for plural in plurals):
+        return "drupal"
+    return "mediawiki" if "MediaWiki" in head or "translatewiki" in head else ""
 
 
 def stood_in(text: str, name: str) -> tuple[str, dict[str, str]]:
@@ -126,7 +144,7 @@ def agreeing(source: str, target: str, name: str, meant: Mapping[str, str]) -> s
     wanted, found = ([one for one in all if one not in _LITERAL] for all in (wanted, found))
     if sorted(found) != sorted(wanted):
         return None
-    if found == wanted or all(map(_NAMED.match, wanted)):
+    if found == wanted or form.has_names or all(map(_NAMED.match, wanted)):
         return target
     if not form.has_numbers or any("*" in one or _NAMED.match(one) for one in wanted):
         return None

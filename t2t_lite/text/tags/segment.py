@@ -18,6 +18,7 @@ _CODES = frozenset(["bpt", "ept", "it"])
 # What readers do not read, though it may hold text: pictures, and what stands in for scripts.
 UNREAD = frozenset(["math", "noscript", "object", "script", "style", "svg", "template"])
 _UNTRANSLATED = frozenset(["code", "kbd", "samp", "var", "notranslate", "ph"]) | _CODES | UNREAD
+_UNTRANSLATED |= {"[code]", "[pre]", "{code}", "{kbd}"}  # by their names in `named_pairs`
 _WORD = regex.compile(r"[\p{L}\p{N}]")
 _DEEPEST = 100  # elements that are nested more deeply are not translated
 _FIRST_UNSPACED = "\u2e80"  # from here on, scripts are written without spaces

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import regex
 
 from t2t_lite.text.tags.kinds import HTML, PLACEHOLDERS, XML
+from t2t_lite.text.tags.named_pairs import BRACKETED, is_code, named, pairs_in
 
 
 class TokenKind(enum.Enum):
@@ -33,7 +34,8 @@ class Token(NamedTuple):
     Attributes:
         kind: what it is.
         raw: its characters in the segment.
-        name: of a tag, in lower case in HTML, without its prefix in XML.
+        name: of a tag, in lower case in HTML, without its prefix in XML; of a code, with its
+            brackets.
         text: what it reads, of `TEXT` and `ENTITY`.
     """
 
@@ -69,15 +71,27 @@ _FORMAT = r"(?:[:!](?!\s)[^{}]*+(?:\{[^{}]*+\}[^{}]*+)*+)?"  # C#'s, Python's an
 _GNU_QUOTED = r"`[^`'\n]+'(?:[\s.,:;!?)]|\Z)"
 _PRINTF = r"""[-+\#0]*+(?:\d++|\*)?(?:\.(?:\d++|\*))?
     (?:hh?|ll?|[Lqjzt])?[diouxXeEfFgGcrsSpaA@]"""
-_PROTECTED = rf"""
-    (?:https?|ftp|file)://(?:(?!&(?:[lg]t|quot|apos);)[^\s<>"'`{{}}])*[^\s<>"'`{{}}.,;:!?)\]]
-  | (?<![\w.+\-])[\w.+\-]++@[\w\-]+(?:\.[\w\-]+)+
-  | (?<![\w/.:\-~])/(?:[\w.\-]++/)+[\w.\-]*\w       # an absolute path
-  | (?!{_GNU_QUOTED})`[^`\n]+`(?![\w%])
+# Of reStructuredText, before code or the text of a link.
+_ROLE = r"(?:(?<![\w:]):[\w.+\-]++(?::[\w.+\-]++)*+:)?"
+# Placeholders, by how they begin.
+_SYMBOLS = rf"""
+    (?<![\w/.:\-~])/(?:[\w.\-]++/)+[\w.\-]*\w       # an absolute path
+  | {_ROLE}(?:``[^`\n]+(?:`[^`\n]+)*``|(?!{_GNU_QUOTED})`[^`\n]+`(?![\w%]))
+  | \[[\w\#*.\-]++\]_(?!\w)                          # reStructuredText's footnotes
+  | (?<![\w|])\|[A-Za-z][\w.\-]*+\|(?![\w|])         # and its substitutions
+  | (?<![\w:/]):[a-z+\-][a-z0-9_+\-]*+:(?![\w:/`])     # :smile:
+  | (?<![\w@!:/])[@!:](?:(?i:count|attribute)|[a-z]++(?:_[a-z0-9]++)++)(?!\w)  # Drupal, Laravel
+  | (?<![\w.])@(?:\.[a-z]+)?:(?:\(\w[\w.]*\)|\w(?:[\w.]*\w)?)  # Vue's links
   | \{{\{{(?:[^{{}}]++|\{{[^{{}}]*+\}})*+\}}\}}
   | \{{\s*+\w++\s*+(?:{_ICU_CHOICE}{_INNER}|{_ICU_FORMAT})\}}
   | [$%\#]?\{{\s*+[\w.$\[\]\-]*+\s*+(?:,\s*+-?\d++)?{_FORMAT}\}}
-  | \$\[\w+\]                                     # OpenOffice
+  | \{{\$\w[^{{}}\n]*+\}}                             # Moodle, Smarty
+  | \$(?:\[\w+\]|\(\w+\))                          # OpenOffice
+  | \$t\([^()\n]++\)                               # i18next
+  | (?<![\w$])\$[A-Z][A-Z0-9_]++\$?(?!\w)
+  | \[%[^\[\]%\n]++%\]
+  | \#\#\#[\w.\-]+\#\#\#                             # TYPO3
+  | \*\|[^|\s]++\|\*                               # Mailchimp
   | \[X\d+X\]                                     # Weblate, in place of what it protects
   | %\(\w+\)[-+\#0]*+[\d.]*+[a-zA-Z]              # Python
   | (?<!\d)%(?:<\w+>|&lt;\w+&gt;)[-+\#0]*+[\d.]*+[a-zA-Z]  # Ruby
@@ -86,8 +100,13 @@ _PROTECTED = rf"""
   | (?<!\d)%[A-Za-z_][A-Za-z0-9_]++(?:%(?![\w%]|[-+\#'.]?\d))?  # Symfony's %name%, Drupal's %name
   | (?<!\d)%(?:\d+\$)?{_PRINTF}
   | (?<!\d)%L?(?:n(?!\w)|[1-9]\d?(?![\d%]))        # Qt and KDE
-  | (?<!\d)%%
+  | (?<!\d)%%(?:[A-Za-z_]\w++%%)?
   | \p{{RI}}\p{{RI}}
+"""
+_PROTECTED = rf"""
+    (?=[/`:\[|@!{{$%\#*\p{{RI}}]) (?:{_SYMBOLS})
+  | (?:https?|ftp|file)://(?:(?!&(?:[lg]t|quot|apos);)[^\s<>"'`{{}}])*[^\s<>"'`{{}}.,;:!?)\]]
+  | (?<![\w.+\-])[\w.+\-]++@[\w\-]+(?:\.[\w\-]+)+
   | [0-9\#*]\uFE0F?\u20E3
   | (?:\p{{Emoji_Presentation}}|\p{{Extended_Pictographic}}[\uFE0E\uFE0F])[\p{{EMod}}\uFE0E\uFE0F]*
     (?:\u200D\p{{Extended_Pictographic}}[\p{{EMod}}\uFE0E\uFE0F]*)*
@@ -165,7 +184,13 @@ _OPENINGS = {
     ),
 }
 _FLAGS = regex.VERBOSE | regex.DOTALL | regex.V0
-_PLACEHOLDER = rf"(?P<protected>{_PROTECTED})"
+_PLACEHOLDER = rf"(?P<protected>{_PROTECTED}) | (?P<bracketed>{BRACKETED})"
+# In plain text: templates, and reStructuredText's links, `text <address>`_ and :ref:`text <label>`.
+_PLAIN = rf"""(?=[<`:\x20]) (?:
+    (?P<protected><%[=\-]?\s[^%<>\n]++%>)
+  | (?P<link>{_ROLE}`(?=[^`<>\n]*[^`<>\s]\x20<[^`<>\n]++>`))
+  | (?P<linked>\x20<[^`<>\n]++>`(?:__?(?!\w))?)
+)"""
 
 
 def _pattern(kind: str) -> regex.Pattern[str]:
@@ -194,7 +219,7 @@ def _pattern(kind: str) -> regex.Pattern[str]:
 _PATTERNS = {
     HTML: _pattern(HTML),
     XML: _pattern(XML),
-    PLACEHOLDERS: regex.compile(_PLACEHOLDER, _FLAGS),
+    PLACEHOLDERS: regex.compile(rf"{_PLAIN} | {_PLACEHOLDER}", _FLAGS),
 }
 _ENDS = {
     opening: regex.compile(opening.end, _FLAGS) for kind in _OPENINGS for opening in _OPENINGS[kind]
@@ -231,17 +256,20 @@ def tokens_of(segment: str, kind: str) -> Iterator[Token]:
         kind: one of `kinds.KINDS`.
     """
     end = 0
-    for start, place, groups in _found(segment, kind):
+    pairs = pairs_in(segment)
+    for start, place, groups in _found(segment, kind, pairs):
         if start > end:
             text = segment[end:start]
             yield Token(TokenKind.TEXT, text, text=text)
-        yield _token(groups, segment[start:place], kind == XML)
+        yield _token(groups, segment[start:place], kind == XML, pairs)
         end = place
     if end < len(segment):
         yield Token(TokenKind.TEXT, segment[end:], text=segment[end:])
 
 
-def _found(segment: str, kind: str) -> Iterator[tuple[int, int, Mapping[str, str | None]]]:
+def _found(
+    segment: str, kind: str, pairs: frozenset[str]
+) -> Iterator[tuple[int, int, Mapping[str, str | None]]]:
     """Yields where all tokens but text start and end, and the groups of what they are."""
     # The next end of each opening. It is looked for once: where many begin and none ends, to look
     # from each would take the square of n.
@@ -250,6 +278,9 @@ def _found(segment: str, kind: str) -> Iterator[tuple[int, int, Mapping[str, str
     while match := _PATTERNS[kind].search(segment, place):
         groups = match.groupdict()
         start, place = match.span()
+        if (bracketed := groups["bracketed"]) and not is_code(bracketed, pairs):
+            place = start + 1
+            continue
         for i, opening in enumerate(_OPENINGS.get(kind, ())):
             if groups[f"opened{i}"] is None:
                 continue
@@ -293,9 +324,16 @@ def _end_of_script(segment: str, place: int) -> int:
     return len(segment)
 
 
-def _token(groups: Mapping[str, str | None], raw: str, is_xml: bool) -> Token:
-    if groups["protected"] is not None:
-        return Token(TokenKind.PROTECTED, raw)
+def _token(
+    groups: Mapping[str, str | None], raw: str, is_xml: bool, pairs: frozenset[str]
+) -> Token:
+    if groups["protected"] is not None or groups["bracketed"] is not None:
+        code = named(raw)
+        if code is None or code.name not in pairs:
+            return Token(TokenKind.PROTECTED, raw)
+        return Token(TokenKind.CLOSE if code.closes else TokenKind.OPEN, raw, code.name)
+    if groups.get("link") or groups.get("linked"):
+        return Token(TokenKind.OPEN if groups["link"] else TokenKind.CLOSE, raw, "`")
     if groups.get("hidden") is not None:
         return Token(TokenKind.HIDDEN, raw)
     if groups["entity"] is not None:

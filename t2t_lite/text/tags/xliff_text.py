@@ -217,7 +217,7 @@ def _parts(line: str, *form: bool) -> Iterator[str | Sentence]:
 
 
 def _is_html(token: Token) -> bool:
-    is_tag = token.kind in _TAGS or (token.kind is TokenKind.HIDDEN and token.raw[0] == "<")
+    is_tag = token.kind in (*_TAGS, TokenKind.HIDDEN) and token.raw[0] == "<"
     # Without a semicolon it may mark a key: &copy.
     is_entity = token.raw[0] == "&" and token.raw[-1] == ";" and token.kind is not TokenKind.TEXT
     return is_tag or is_entity
@@ -227,7 +227,7 @@ def _html_in_line(token: Token, keeps_space: bool) -> str:
     """Returns a token of HTML as one of a segment in XML."""
     if token.kind in (TokenKind.TEXT, TokenKind.ENTITY):
         return _spaced(html.escape(token.text, quote=False), keeps_space)
-    if token.kind in _TAGS:
+    if token.kind in _TAGS and token.raw[0] == "<":
         tag = token.raw[1:-1].translate(_HIDE_BRACKETS).translate(TO_LINE)
         return f"<{tag} {_END}{'/' if token.kind is TokenKind.VOID else ''}>"
     if token.kind is TokenKind.HIDDEN or token.raw.startswith("&"):

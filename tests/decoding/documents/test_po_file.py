@@ -1,6 +1,7 @@
 """A .po file is edited in place: messages get the translations that they lack, all else stays."""
 
 import codecs
+import re
 import shutil
 import subprocess
 
@@ -373,6 +374,8 @@ def test_flags_name_the_placeholders(flags, source, target):
         ("boost-format", "%|1$d| of %2%", "[X1X]: [X0X]", "%2%: %|1$d|"),
         ("lisp-format", "~a of ~d", "[X1X]: [X0X]", None),
         ("c-format", "%'d of %s", "%s: [X0X]", "%2$s: %1$'d"),
+        ("laravel-format", ":min of :max", "[X1X]: [X0X]", ":max: :min"),
+        ("laravel-format", "10:30, :min", "10:30, [X0X]", "10:30, :min"),
         ("kde-kuit-format", "<b>Page</b> %1", "%1 <b>x</i>", None),
         ("kde-kuit-format", "<b>Page</b> & %1", "%1 <i>x</i> &", "%1 <i>x</i> &"),
         ("kde-kuit-format", "Page < %1", "%1 < x", "%1 < x"),
@@ -453,3 +456,31 @@ def test_files_cost_as_much_as_they_are_long(piece):
             return
 
     assert_grows_gently(lambda n: 'msgid "a"\nmsgstr ""\n' + piece * n, work, 300)
+
+
+@pytest.mark.parametrize(
+    ("head", "plural", "text", "segment"),
+    [
+        (
+            "# German translation of Drupal core (10.1)\n",
+            "",
+            "By !name on @date",
+            "By [X0X] on [X1X]",
+        ),
+        ("", "@count items", "By !name, :url", "By [X0X], [X1X]"),
+        ("", "%d items", "By !name: @home", "By !name: @home"),
+        ("# Exported from translatewiki.net\n", "", "$1 of $10", "[X0X] of [X1X]"),
+        ("", "", "$1 of $10", "$1 of $10"),
+    ],
+)
+def test_a_file_says_of_which_program_it_is(head, plural, text, segment):
+    """Such programs write no flags."""
+    many = f'msgid "1 item"\nmsgid_plural "{plural}"\nmsgstr[0] "x"\nmsgstr[1] "y"\n'
+    start = f"{head}{HEADER}\n{many if plural else ''}"
+    document = PoFile(f"{start}{message(text)}".encode())
+    assert document.segments == [segment]
+    found = document.translated([segment.upper()]).decode()
+    expected = text.upper()
+    for piece in re.findall(r"[!@:]\w+", text) if "[X" in segment else ():
+        expected = expected.replace(piece.upper(), piece)
+    assert found == f"{start}{message(text, translation=expected)}"

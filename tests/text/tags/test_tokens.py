@@ -98,6 +98,36 @@ def test_the_text_of_a_script_is_hidden():
         "{{{ raw }}}",
         "{{ f({a: 1}) }}",
         "{{\n  count\n}}",
+        "@count",
+        "@node_type",
+        "!user_name",
+        ":attribute",
+        ":Count",
+        ":min_value",
+        ":smile:",
+        ":thumbs_up:",
+        "@:message.hello",
+        "@.lower:(message.hello)",
+        "{$a->name}",
+        "{$total|escape:'html'}",
+        "$(ARG1)",
+        "$t(common.name)",
+        "$USER_NAME",
+        "$USER$",
+        "[% name %]",
+        "###FIRST_NAME###",
+        "*|FNAME|*",
+        "%%name%%",
+        '[gallery id="3"]',
+        "[gallery id=3 /]",
+        "[color=red]",
+        "[order_number]",
+        "[/caption]",
+        "``a `b` c``",
+        ":ref:`a-b`",
+        ":py:class:`~a.B`",
+        "|version|",
+        "[1]_",
         "$[officename]",
         "`rm -r x`",
         "`d['a'] = f('x', '')`",
@@ -129,10 +159,76 @@ def test_pieces_are_protected(piece, kind):
         "cannot open `a': it is not a `regular' file",
         "`one'/`two' (`three')",
         "[X] [XIX] X5X",
+        "work @home: so what :D at 10:30:15, or 1:20",
+        "call @acme! yes !important (:so)",
+        "[sic] [1] [see below] [Enter] [a, b] x[i] [i][j]",
+        "std::my_func costs $5 or US$ 5 a | b |c",
+        "one|two|three $a #4 ### title ### *|*",
     ],
 )
 def test_text_is_text(text):
     assert _kinds(text, PLACEHOLDERS) == [(TokenKind.TEXT, text)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("opening", "closing"),
+    [
+        ("[b]", "[/b]"),
+        ("[B]", "[/b]"),
+        ('[button class="a" large]', "[/button]"),
+        ("[url=https://example.org/a]", "[/url]"),
+        ("%{linkStart}", "%{linkEnd}"),
+        ("%{docs_link_start}", "%{docs_link_end}"),
+        ("{linkopen}", "{linkclose}"),
+        ("{{ start_bold }}", "{{ end_bold }}"),
+        ("%{openTag}", "%{closeTag}"),
+        ("#{em-begin}", "#{em-end}"),
+    ],
+)
+def test_codes_that_open_and_close_are_tags(opening, closing, kind):
+    (name, *_), (other, *_) = (
+        [token.name for token in tokens_of(f"{opening}x{closing}", kind)][i::2] for i in (0, 2)
+    )
+    assert name == other != ""
+    assert _kinds(f"a {opening}x [sic]{closing} y", kind) == [
+        (TokenKind.TEXT, "a "),
+        (TokenKind.OPEN, opening),
+        (TokenKind.TEXT, "x [sic]"),
+        (TokenKind.CLOSE, closing),
+        (TokenKind.TEXT, " y"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["from {start} to {end}", "{date_start}-{date_end}", "{linkStart} {boldEnd}"]
+)
+def test_codes_that_mark_no_text_are_not_tags(text):
+    found = {kind for kind, _ in _kinds(text, PLACEHOLDERS)}
+    assert found == {TokenKind.TEXT, TokenKind.PROTECTED}
+
+
+def test_words_in_brackets_may_hold_pieces():
+    assert _kinds("[see https://example.org/x]", PLACEHOLDERS)[1] == (
+        TokenKind.PROTECTED,
+        "https://example.org/x",
+    )
+
+
+@pytest.mark.parametrize("role", ["", ":ref:", ":std:doc:"])
+@pytest.mark.parametrize("ending", ["`", "`_", "`__"])
+def test_links_of_restructured_text_are_tags_in_plain_text(role, ending):
+    assert _kinds(f"see {role}`a page <x/y>{ending}.", PLACEHOLDERS) == [
+        (TokenKind.TEXT, "see "),
+        (TokenKind.OPEN, f"{role}`"),
+        (TokenKind.TEXT, "a page"),
+        (TokenKind.CLOSE, f" <x/y>{ending}"),
+        (TokenKind.TEXT, "."),
+    ]
+
+
+def test_templates_in_plain_text():
+    assert _kinds("a <%- name %>", PLACEHOLDERS)[1] == (TokenKind.PROTECTED, "<%- name %>")
 
 
 def test_gnu_quotes_of_placeholders_are_text():
@@ -192,6 +288,6 @@ def test_icu_messages():
     assert not has_icu_message("{n, number} {plural} {a, b: c}")
 
 
-@given(st.text(alphabet="<>/&;!-?'\"= abr{}%$#x1@.:`\n", max_size=40), st.sampled_from(KINDS))
+@given(st.text(alphabet="<>/&;!-?'\"= abr{}%$#x1@.:`[]_|*\n", max_size=40), st.sampled_from(KINDS))
 def test_nothing_is_lost(segment, kind):
     assert "".join(token.raw for token in tokens_of(segment, kind)) == segment
