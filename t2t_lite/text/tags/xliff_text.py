@@ -129,7 +129,10 @@ def sentences(source: Sequence[Event], keeps_space: bool) -> Iterator[str | Sent
                 yield piece.raw if in_section else html.escape(piece.raw, quote=False)
     else:
         for line in _lines(chunks, keeps_space, is_html, in_section):
-            yield from _parts(line, *form)
+            if is_html and sum(piece.is_text for piece in cut(line, XML)) > 1:
+                yield from _blocks(line, has_bare_and)
+            else:
+                yield from _parts(line, *form)
     if in_section:
         yield "]]>"
     yield after
@@ -214,6 +217,16 @@ def _parts(line: str, *form: bool) -> Iterator[str | Sentence]:
     yield before
     yield sentence if has_text(parse(core, XML).text) else sentence.written(core, "utf-8")
     yield after
+
+
+def _blocks(line: str, has_bare_and: bool) -> Iterator[str | Sentence]:
+    """Yields a line with blocks of HTML and tags of XLIFF, and what stays between the blocks."""
+    in_section = False
+    for piece in cut(line, XML):
+        part = Sentence(piece.raw, True, in_section, has_bare_and)
+        yield part if piece.is_text else part.written(piece.raw, "utf-8")
+        for marker in re.findall(f"{_SECTION}|{_SECTION_END}", piece.raw):
+            in_section = marker == _SECTION
 
 
 def _is_html(token: Token) -> bool:

@@ -123,6 +123,38 @@ def test_white_space_that_is_preserved(source, target):
     assert target_of(source, ' xml:space="preserve"') == target
 
 
+@pytest.mark.parametrize(
+    ("source", "segments"),
+    [
+        (
+            '&lt;p&gt;One&lt;/p&gt;&lt;p&gt;Two <x id="1"/> a&lt;/p&gt;',
+            ["One", 'Two <x id="1"/> a'],
+        ),
+        ('&lt;li&gt;One <g id="1">a</g>&lt;li&gt;Two', ['One <g id="1">a</g>', "Two"]),
+        ('<g id="1">&lt;p&gt;One&lt;/p&gt;&lt;p&gt;Two&lt;/p&gt;</g>', ["One", "Two"]),
+        (
+            '<bpt id="1">b</bpt>&lt;p&gt;One&lt;/p&gt;<ept id="1">b</ept>Two',
+            ["One", '<ept id="1">b</ept>Two'],
+        ),
+        ('One &lt;br/&gt; &lt;br/&gt;Two <x id="1"/>', ["One", "Two"]),
+        (
+            '<![CDATA[<p>One &amp; a</p>b]]><x id="1"/> c',
+            ["One &amp; a", 'b</t \U0010ff26><x id="1"/> c'],
+        ),
+        ('<x id="1"/><![CDATA[<p>One</p><p>Two</p>]]>', ["One", "Two"]),
+        ("<![CDATA[<p>]]>One<![CDATA[</p><p>]]>Two<![CDATA[</p>]]>", ["One", "Two"]),
+        ('&lt;b&gt;One&lt;/b&gt; <x id="1"/>a', ['<b \U0010ff2f>One</b \U0010ff2f> <x id="1"/>a']),
+    ],
+)
+def test_blocks_of_html_beside_codes_are_cut(source, segments):
+    document = XliffFile(unit(source).encode())
+    assert document.segments == segments
+    read, written = (
+        re.sub(r"\]\]><!\[CDATA\[", "", target).upper() for target in (source, target_of(source))
+    )
+    assert read == written
+
+
 def test_white_space_is_inherited_and_comes_with_the_target():
     group = '<group xml:space="preserve"><trans-unit><source>a\nb</source></trans-unit></group>'
     assert f"<target {REVIEW}>A\nB</target>" in upper(V12.format(group))
@@ -359,9 +391,12 @@ def test_files_that_are_refused(contents, message):
 
 
 TEXTS = ("a ", "word", "é", "{n}", "&amp;", "&lt;b&gt;", "&lt;/b&gt;", "&amp;nbsp;", "&#10;", "\n")
+BLOCKS = ("&lt;p class='é'&gt;", "&lt;/p&gt;", "&lt;br/&gt;&lt;br/&gt;", "[b]", "[/b]")
 TAGS = ('<x id="1"/>', '<g id="2">', "</g>", "<b>", "<br>", '<mrk mtype="seg" mid="1">', "</mrk>")
 CODES = ('<bpt id="3">&lt;i&gt;</bpt>', '<ept id="3"/>', '<ph id="4"><![CDATA[<u>]]></ph>', "  ")
-PIECES = st.sampled_from([*TEXTS, *TAGS, *CODES, "<![CDATA[", "]]>", "<!-- c -->", "<?p ?>", "\t"])
+PIECES = st.sampled_from(
+    [*TEXTS, *BLOCKS, *TAGS, *CODES, "<![CDATA[", "]]>", "<!-- c -->", "<?p ?>", "\t"]
+)
 
 
 @given(st.lists(PIECES, max_size=12), st.booleans())
