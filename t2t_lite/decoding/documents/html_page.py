@@ -12,6 +12,8 @@ from t2t_lite.text.tags.kinds import HTML, XML
 from t2t_lite.text.tags.tokens import FROM_LINE, Token, TokenKind, has_icu_message, tokens_of
 
 _XML_DECLARATION = re.compile(rb"<\?xml(?=\s)[^>]*?(?:\sencoding\s*=\s*[\"']([\w:.-]+)[^>]*)?\?>")
+# What site generators read, in YAML or TOML, before a page.
+_FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\r?\n(?:.*\n)*?\1[ \t]*\r?(?:\n|\Z)")
 _META_CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([^\s\"';>]+)", re.IGNORECASE)
 
 
@@ -37,8 +39,10 @@ class HtmlPage:
         self.kind = XML if is_xml or declaration else HTML
         self._charset = Charset.of(contents, _declared(contents, declaration))
         self._text = self._charset.decoded(contents)
-        pieces = cut(self._text, self.kind)
-        ends = itertools.accumulate(len(piece.raw) for piece in pieces)
+        matter = _FRONT_MATTER.match(self._text)
+        start = matter.end() if matter else 0
+        pieces = cut(self._text[start:], self.kind)
+        ends = (start + end for end in itertools.accumulate(len(piece.raw) for piece in pieces))
         self.report = Report()
         self._places: list[int] = []  # where segments start and end in the text
         self.segments: list[str] = []

@@ -15,6 +15,7 @@ from t2t_lite.text.tags.tokens import FROM_LINE, TO_LINE, Token, TokenKind, toke
 _TAGS = (TokenKind.OPEN, TokenKind.CLOSE, TokenKind.VOID)
 _TEXTS = (TokenKind.TEXT, TokenKind.ENTITY)
 _SPACE = re.compile(r"[ \t\n\r\f]+")  # what browsers show as one space; not U+00A0
+_EMPTY_LINE = re.compile(r"(\n[ \t\r\f]*\n\s*)")
 _PREFORMATTED = frozenset(["listing", "plaintext", "pre", "xmp"])
 _CONTROLS = frozenset(["a", "button", "label"])  # two side by side are two sentences
 # What begins, divides and ends parts of a template: if, else, end and the like.
@@ -50,6 +51,9 @@ class Piece(NamedTuple):
 def cut(text: str, kind: str) -> list[Piece]:
     """Cuts a text at the borders of blocks, and at empty lines that are made of `<br>`.
 
+    In a text that is in no element, empty lines of the source are borders, too: WordPress makes
+    paragraphs of them.
+
     Args:
         text: HTML, whole pages or parts of them.
         kind: HTML, or XML for XHTML.
@@ -58,10 +62,11 @@ def cut(text: str, kind: str) -> list[Piece]:
         All of the text, in order. Paragraphs have words to translate, and begin and end with what
         belongs to them: neither with white space nor with tags without a partner in them.
     """
-    return _cut(tokens_of(text, kind), kind)
+    return cut_tokens(tokens_of(text, kind), kind)
 
 
-def _cut(tokens: Iterable[Token], kind: str) -> list[Piece]:
+def cut_tokens(tokens: Iterable[Token], kind: str) -> list[Piece]:
+    """Cuts a text that has been read, as `cut` does."""
     cutter = _Cutter(kind)
     for token in tokens:
         cutter.add(token)
@@ -81,7 +86,7 @@ class Blocks:
 
     def __init__(self, text: str) -> None:
         self.tokens = [*tokens_of(text, HTML)]
-        pieces = _cut(self.tokens, HTML)
+        pieces = cut_tokens(self.tokens, HTML)
         has_blocks = any(token.kind in _TAGS and token.name in BLOCKS for token in self.tokens)
         count = sum(piece.is_text for piece in pieces)
         if not has_blocks and count == 1:
@@ -148,6 +153,8 @@ class _Cutter:
         if not is_within and _divides(token):
             self._end_run()
             self._keep([token])
+        elif self._open.last is None and _EMPTY_LINE.search(token.text):
+            self._add_lines(token)
         elif outer.stays and not self._run:
             self._keep([token])
         else:
@@ -159,6 +166,16 @@ class _Cutter:
             self._stays.append(outer.stays)
             if begins and token.kind is TokenKind.CLOSE:
                 self._end_run()  # what is translated in it
+
+    def _add_lines(self, token: Token) -> None:
+        """Adds text that has empty lines."""
+        parts = _EMPTY_LINE.split(token.raw)
+        for text, empty in zip(parts[::2], [*parts[1::2], ""], strict=True):
+            self._run.append(_text(text))
+            self._stays.append(False)
+            if empty:
+                self._end_run()
+                self._keep([_text(empty)])
 
     def finish(self) -> list[Piece]:
         """Returns the pieces of all tokens that were added."""
@@ -221,9 +238,9 @@ def _divides(token: Token) -> bool:
 
 
 def _is_beside(token: Token, last: Sequence[Token]) -> bool:
-    """Whether a token begins a link that directly follows another, as in menus."""
-    is_control = token.kind is TokenKind.OPEN and token.name in _CONTROLS
-    return is_control and [one[::2] for one in last] == [(TokenKind.CLOSE, token.name)]
+    """Whether a token begins a link or a button that directly follows another, as in menus."""
+    follows = any(one.kind is TokenKind.CLOSE and one.name in _CONTROLS for one in last)
+    return follows and token.kind is TokenKind.OPEN and token.name in _CONTROLS
 
 
 def _is_text(token: Token) -> bool:

@@ -9,18 +9,19 @@ from typing import NamedTuple
 import regex
 
 # A code, or a word in brackets.
-BRACKETED = r"\[/?[A-Za-z][\w\-]*+(?:[=\s][^\[\]<>\n]*+)?\]"
+BRACKETED = r"\[/?[A-Za-z][\w\-]*+(?:[=:\s][^\[\]<>\n]*+)?\]"
 _SIDE = r"(?P<side>start|begin|open|end|close)"
 _OF = r"""(?P<of>(?:\w+[_\-])?(?:[abiu]|em)|\w*?(?:anchor|bold|button|code|emphasis|italics?
     |kbd|link|span|strong|tag|underline|url))"""
 _NAMED = regex.compile(
     rf"""
-      \[(?P<closes>/)?(?P<name>[A-Za-z][\w\-]*+)(?P<rest>[=\s][^\[\]<>\n]*+)?\]
+      \[(?P<closes>/)?(?P<name>[A-Za-z][\w\-]*+)(?P<rest>[=:\s][^\[\]<>\n]*+)?\]
     | [%$\#]?\{{\{{?\s*+(?:{_OF}[_\-]?{_SIDE}|{_SIDE}[_\-]?{_OF})\s*+\}}\}}?
     """,
     regex.VERBOSE | regex.IGNORECASE,
 )
-_ATTRIBUTES = regex.compile(r"=\S|\s+[\w\-:]+=\S|.*\s/\Z")
+# As in [a=1], [a b="1"] and [a /]; or as in Drupal's [site:name].
+_ATTRIBUTES = regex.compile(r"=\S|\s+[\w\-:]+=\S|.*\s/\Z|(?::[a-z][\w\-]*+)+\Z")
 
 
 class Named(NamedTuple):

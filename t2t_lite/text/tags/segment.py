@@ -19,7 +19,17 @@ _CODES = frozenset(["bpt", "ept", "it"])
 UNREAD = frozenset(["math", "noscript", "object", "script", "style", "svg", "template"])
 _UNTRANSLATED = frozenset(["code", "kbd", "samp", "var", "notranslate", "ph"]) | _CODES | UNREAD
 _UNTRANSLATED |= {"[code]", "[pre]", "{code}", "{kbd}"}  # by their names in `named_pairs`
+# What macros of Confluence are told; with and without a prefix, as in HTML and in XML.
+_UNTRANSLATED |= {"parameter", "task-id", "task-status"}
+_UNTRANSLATED |= {"ac:parameter", "ac:plain-text-body", "ac:task-id", "ac:task-status"}
 _WORD = regex.compile(r"[\p{L}\p{N}]")
+# Pieces that break the line: HTML's, that in codes of XLIFF, and characters.
+_BREAK = regex.compile(
+    r"""(?:<|.lt;)br\b|\b(?:ctype|subtype)=["'](?:xlf:)?lb["']|\A(?:\\n|&\#0?10;)\Z""",
+    regex.IGNORECASE,
+)
+_LONGEST_BREAK = 300  # characters of a piece that are looked at; without a limit, time is quadratic
+_NOTED = frozenset(".,;:!?)\"'”’»")  # what may stand before the number of a note
 _DEEPEST = 100  # elements that are nested more deeply are not translated
 _FIRST_UNSPACED = "\u2e80"  # from here on, scripts are written without spaces
 
@@ -39,7 +49,8 @@ class Node:
             begins with white space.
         space_after: of an atom, whether white space follows it; of an element, whether its text
             ends with white space.
-        is_glued: of an atom, whether it stands within what would be one word without it.
+        is_glued: of an atom, whether it stands within what would be one word without it, or breaks
+            a line between words.
     """
 
     opening: str
@@ -178,6 +189,7 @@ class _Parser:
         self._open: list[_Open] = []
         self._names: Counter[str] = Counter()  # of the open elements
         self._took_out = False  # whether visible atoms stand between the text and what comes next
+        self._broke = False  # whether one of them breaks the line
         self._after_space = False  # whether the last text or atom ends with white space
         self._pending: list[Node] = []  # atoms since the last text
         self._begun: Node | None = None  # the last start tag since then
@@ -214,7 +226,7 @@ class _Parser:
         before = self._text[-1][-1] if self._text else ""
         if before.isspace() and text[0] == " ":  # leave no two spaces
             text = text[1:]
-        elif self._took_out and before and _joins(before, text[0]):
+        elif self._took_out and before and _joins(before, text[0], self._broke):
             text = " " + text
             for node in self._pending:
                 node.is_glued = True
@@ -224,7 +236,7 @@ class _Parser:
                 self._words.append(self._size)
             self._text.append(text)
             self._size += len(text)
-            self._took_out = False
+            self._took_out = self._broke = False
 
     def _add_piece(self, at: int, size: int, space_before: bool) -> None:
         """Adds a piece of the source that stands for words: its mark, if there is one left."""
@@ -240,6 +252,7 @@ class _Parser:
     def _add_atom(self, at: int, size: int, space_before: bool) -> None:
         """Adds a piece of the source."""
         node = self._atom(self._source[at : at + size], space_before)
+        self._broke |= bool(_BREAK.search(node.opening, 0, _LONGEST_BREAK))
         self._pending.append(node)
         self._after_space = False
 
@@ -264,13 +277,22 @@ class _Parser:
             element = self._pop()
         children = self._nodes[element.atom + 1 :]
         del self._nodes[element.atom :]
-        is_kept = is_translated(element.token)
+        is_kept = is_translated(element.token) and not self._is_note(element)
         has_word = bool(self._words) and self._words[-1] >= element.start
         if is_kept and len(self._open) < _DEEPEST and has_word:
             tags = (element.token.raw, token.raw)
             self._nodes.append(Node(*tags, element.start, self._size, children))
         else:
             self._take_out(element, len(token.raw), is_kept)
+
+    def _is_note(self, element: _Open) -> bool:
+        """Whether an element is a link to a note: a number behind a word or a sentence."""
+        before = self._text[element.text - 1][-1] if element.text else " "
+        return (
+            element.token.name == "a"
+            and (before.isalnum() or before in _NOTED)
+            and not any(map(str.isalpha, "".join(self._text[element.text :])))
+        )
 
     def _take_out(self, element: _Open, closing: int, is_kept: bool) -> None:
         """Adds an element as a piece of the source; its text goes.
@@ -306,9 +328,17 @@ def _moved(node: Node, places: Sequence[int]) -> Node:
     return dataclasses.replace(node, start=start, end=end, children=children)
 
 
-def _joins(before: str, after: str) -> bool:
-    """Whether two characters side by side would be read as one word."""
-    return before.isalnum() and after.isalnum() and max(before, after) < _FIRST_UNSPACED
+def _joins(before: str, after: str, broke: bool) -> bool:
+    """Whether two characters side by side would be read as one word, or one sentence.
+
+    Args:
+        before: the first one.
+        after: the second one.
+        broke: whether the line breaks between them.
+    """
+    are_words = before.isalnum() and after.isalnum()
+    is_apart = before.isspace() or after.isspace()
+    return (are_words or (broke and not is_apart)) and max(before, after) < _FIRST_UNSPACED
 
 
 def _note_spaces(nodes: list[Node], text: str) -> None:

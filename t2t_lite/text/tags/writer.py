@@ -75,10 +75,14 @@ class Writer:
         are_words = bool(space) and (before + after).isalnum()
         found = set()
         source = text[max(0, first.start - 1) : first.start]
-        if (are_words and _is_no_word(source)) or _changes(before, first.opening[:1], source):
+        if (are_words and _is_no_word(source)) or _changes(
+            before, first, first.opening[:1], source
+        ):
             found.add(_before(events, atoms[0]))
         source = text[final.start : final.start + 1]
-        if (are_words and _is_no_word(source)) or _changes(after, final.opening[-1:], source):
+        if (are_words and _is_no_word(source)) or _changes(
+            after, final, final.opening[-1:], source
+        ):
             found.add(_after(events, atoms[-1]))
         return found
 
@@ -138,14 +142,14 @@ def _spaces_of_atoms(events: Sequence[_Event]) -> set[int]:
     return places
 
 
-def _changes(character: str, edge: str, source: str) -> bool:
+def _changes(character: str, atom: Node, edge: str, source: str) -> bool:
     """Whether an atom with this edge would be another one beside a character of the target.
 
     Placeholders are made of ASCII's letters and digits. Beside such a letter in the source, the
     atom is known to end there.
     """
     is_ascii = [one.isascii() and one.isalnum() for one in (character, edge, source)]
-    return is_ascii == [True, True, False]
+    return is_ascii == [True, True, False] and not atom.is_glued
 
 
 def _is_no_word(character: str) -> bool:

@@ -24,12 +24,21 @@ def has_words(parts: Sequence[Event]) -> bool:
 
 def marks(element: Sequence[Event]) -> dict[str, str]:
     """Returns the text of each marked sentence of an element, by its number; "": it has none."""
-    found = {}
-    for place, event in enumerate(element):
-        if _is_seg(event):
-            inside = element[place + 1 : end_of(element, place) - 1]
-            text = "".join(part.raw for part in inside)
-            found[event.attributes.get("mid", "")] = text if has_words(inside) else ""
+    return {
+        mid: "".join(part.raw for part in inside) if has_words(inside) else ""
+        for mid, inside in _marked(element).items()
+    }
+
+
+def _marked(element: Sequence[Event]) -> dict[str, Sequence[Event]]:
+    """Returns what is in each marked sentence that is in no other, by its number."""
+    found, place = {}, 0
+    while place < len(element):
+        end = place + 1
+        if _is_seg(element[place]):
+            end = end_of(element, place)
+            found[element[place].attributes.get("mid", "")] = element[place + 1 : end - 1]
+        place = end
     return found
 
 
@@ -37,11 +46,7 @@ def translated(
     source: Sequence[Event], target: Sequence[Event], keeps_space: bool
 ) -> Iterator[str | Sentence]:
     """Yields the translation of a source, or of each sentence marked in it that has none yet."""
-    own = {
-        event.attributes.get("mid", ""): source[place + 1 : end_of(source, place) - 1]
-        for place, event in enumerate(source)
-        if _is_seg(event)
-    }
+    own = _marked(source)
     if not own:
         yield from sentences(source[1:-1], keeps_space)
         return
@@ -54,8 +59,9 @@ def translated(
         if _is_seg(event):
             mid = event.attributes.get("mid", "")
             end = end_of(around, place)
+            inside = around[place + 1 : end - 1] if around is source else own[mid]
             yield re.sub(r"\s*/>\Z", ">", event.raw)
-            yield from [done[mid]] if done.get(mid) else sentences(own[mid], keeps_space)
+            yield from [done[mid]] if done.get(mid) else sentences(inside, keeps_space)
             yield around[end - 1].raw or f"</{event.prefix}mrk>"
             place = end
         else:

@@ -7,11 +7,12 @@ of the segment, too, and have an ending for private use, which says that they ar
 import dataclasses
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from t2t_lite.text.source_form import has_text
-from t2t_lite.text.tags.blocks import cut, padded
+from t2t_lite.text.tags.blocks import Piece, cut, cut_tokens, padded
 from t2t_lite.text.tags.kinds import HTML, XML
 from t2t_lite.text.tags.segment import parse
 from t2t_lite.text.tags.tokens import FROM_LINE, TO_LINE, Token, TokenKind, tokens_of
@@ -41,6 +42,7 @@ _HTML_TAG = re.compile(rf"<([^<>]*) {_END}({_OWN_SECTION})?/?>")
 _IS_TAGS = re.compile(rf"(?:<[^<>]* {_END}/?>)+")
 _SECTION, _SECTION_END = f"<t {_AND}>", f"</t {_AND}>"
 _BARE_AND = re.compile("&(?!#?[A-Za-z0-9]+;)")
+_CTYPE = re.compile("x-(?:html-)?([A-Za-z][A-Za-z0-9]*)")  # of codes for elements of HTML
 _TAGS = (TokenKind.OPEN, TokenKind.CLOSE, TokenKind.VOID)
 
 
@@ -129,8 +131,10 @@ def sentences(source: Sequence[Event], keeps_space: bool) -> Iterator[str | Sent
                 yield piece.raw if in_section else html.escape(piece.raw, quote=False)
     else:
         for line in _lines(chunks, keeps_space, is_html, in_section):
-            if is_html and sum(piece.is_text for piece in cut(line, XML)) > 1:
-                yield from _blocks(line, has_bare_and)
+            with_tags = tokens_of(line, XML) if "<" in line else ()
+            pieces = cut_tokens(_with_names_of_html(with_tags), XML)
+            if sum(piece.is_text for piece in pieces) > 1:
+                yield from _blocks(pieces, is_html, has_bare_and)
             else:
                 yield from _parts(line, *form)
     if in_section:
@@ -219,11 +223,26 @@ def _parts(line: str, *form: bool) -> Iterator[str | Sentence]:
     yield after
 
 
-def _blocks(line: str, has_bare_and: bool) -> Iterator[str | Sentence]:
-    """Yields a line with blocks of HTML and tags of XLIFF, and what stays between the blocks."""
+def _with_names_of_html(tokens: Iterable[Token]) -> Iterator[Token]:
+    """Yields tokens of a line, of which codes for elements of HTML have the names of these."""
+    opened: dict[str, list[str]] = defaultdict(list)
+    for token in tokens:
+        name = token.name
+        if token.kind is TokenKind.CLOSE:
+            name = opened[name].pop() if opened[name] else name
+        elif token.kind in _TAGS:
+            code = _CTYPE.fullmatch(token.attributes().get("ctype", ""))
+            name = code[1].lower() if code else name
+            if token.kind is TokenKind.OPEN:
+                opened[token.name].append(name)
+        yield token._replace(name=name)
+
+
+def _blocks(pieces: Iterable[Piece], is_html: bool, has_bare_and: bool) -> Iterator[str | Sentence]:
+    """Yields the blocks of a line that has tags of XLIFF, too, and what stays between them."""
     in_section = False
-    for piece in cut(line, XML):
-        part = Sentence(piece.raw, True, in_section, has_bare_and)
+    for piece in pieces:
+        part = Sentence(piece.raw, is_html, in_section, has_bare_and)
         yield part if piece.is_text else part.written(piece.raw, "utf-8")
         for marker in re.findall(f"{_SECTION}|{_SECTION_END}", piece.raw):
             in_section = marker == _SECTION

@@ -52,6 +52,14 @@ def upper(text: str, is_xml: bool = False) -> str:
         "<table><tr><td translate=no>a<td>TEXT<tr translate=no><th>a<tr><td>TEXT</table>TEXT",
         "<table><thead translate=no><tr><td>a<tbody><tr><td>TEXT</table>",
         "<table translate=no><tr><td><table><tr><td>a</table>a</table>TEXT",
+        "---\ntitle: a\n---\n<h1>TEXT</h1>\n---\n",
+        "---\r\na: b\r\n---\r\nTEXT",
+        "+++\na = 'b'\n+++",
+        "<h1>TEXT</h1>\n\nTEXT\n \n\nTEXT",
+        "TEXT [a b='c']TEXT[/a]\n\n[d e='f']",
+        "<ac:structured-macro ac:name='code'><ac:parameter>a</ac:parameter><ac:rich-text-body>TEXT"
+        "</ac:rich-text-body></ac:structured-macro><ac:task><ac:task-status>a</ac:task-status>"
+        "<ac:task-body>TEXT</ac:task-body></ac:task>",
         "<select><option translate=no>a<option>TEXT<optgroup translate=no><option>a</select>TEXT",
         "<p translate=no>a<table><tr><td>TEXT</table>",
         "<p translate=no>a<button><p>a</button>a<div>TEXT</div>",
@@ -106,6 +114,8 @@ def test_what_is_translated(page):
         ("<details><summary>One</summary>Two</details>", ["One", "Two"]),
         ("<p>a &lt;b&gt; &copy; b", ["a &lt;b&gt; &copy; b"]),
         ("<p>\u200b<p>{name}<p>https://example.org/", []),
+        ("<p>One<ac:task><ac:task-body>Two<p>Three", ["One", "Two", "Three"]),
+        ("---\na: b\n", ["--- a: b"]),
         ("<title><?= $a ?> - Shop</title>", ["<?= $a ?> - Shop"]),
     ],
 )
@@ -125,6 +135,7 @@ DECLARED = '<?xml version="1.0"?>\n'
         "<html><script>//<![CDATA[\na < b //]]>\n</script><p>TEXT <br/>TEXT</p></html>",
         '<!DOCTYPE html [<!ENTITY a "b">]><html><body><p translate="no">a</p>TEXT</body></html>',
         "<h:html xmlns:h='x'><h:p>TEXT</h:p><h:pre>a</h:pre></h:html>",
+        "<ac:rich-text-body><p>TEXT</p></ac:rich-text-body><ac:task-id>a</ac:task-id>",
         "<html><svg:svg><svg:text>a</svg:text></svg:svg><p>&a; TEXT &#8203;</p></html>",
     ],
 )

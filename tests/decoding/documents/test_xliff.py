@@ -143,6 +143,14 @@ def test_white_space_that_is_preserved(source, target):
         ),
         ('<x id="1"/><![CDATA[<p>One</p><p>Two</p>]]>', ["One", "Two"]),
         ("<![CDATA[<p>]]>One<![CDATA[</p><p>]]>Two<![CDATA[</p>]]>", ["One", "Two"]),
+        (
+            '<g ctype="x-html-p">One <g ctype="bold">a</g></g><g ctype="x-html-p">Two</g>',
+            ['One <g ctype="bold">a</g>', "Two"],
+        ),
+        (
+            '<x id="1" ctype="x-p"/>One<x id="2" ctype="x-p"/>Two <x id="3" ctype="x-b"/>a',
+            ["One", 'Two <x id="3" ctype="x-b"/>a'],
+        ),
         ('&lt;b&gt;One&lt;/b&gt; <x id="1"/>a', ['<b \U0010ff2f>One</b \U0010ff2f> <x id="1"/>a']),
     ],
 )

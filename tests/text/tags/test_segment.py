@@ -14,6 +14,14 @@ from t2t_lite.text.tags.segment import parse
         ("AT&amp;T &lt;b&gt; caf&eacute; &#65;", "AT&T <b> café A"),
         ("Visit https://example.org/ now.", "Visit now."),
         ("a<br>b", "a b"),
+        ("One.<br>Two. <br>Three", "One. Two. Three"),
+        ("One.\\nTwo", "One. Two"),
+        ("One.<img>Two", "One.Two"),
+        ("一。<br>二", "一。二"),
+        ('a note<sup><a href="#n1">1</a></sup> is', "a note is"),
+        ('The end.<a href="#n1">[2]</a> The', "The end. The"),
+        ('pages <a href="x">1</a>, <a>2</a>', "pages 1, 2"),
+        ('Web<a href="x">2.0 site</a>', "Web2.0 site"),
         ("H<sub>2</sub>O", "H2O"),
         ("Type <code>a b</code> here", "Type here"),
         ('<i translate="no">Das <b>Auto</b></i> drives', " drives"),
@@ -25,6 +33,19 @@ from t2t_lite.text.tags.segment import parse
 )
 def test_the_text_is_what_a_reader_sees(source, text):
     assert parse(source, HTML).text == text
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        '<x id="1" ctype="lb"/>',
+        '<ph id="1" type="fmt" subType="xlf:lb"/>',
+        '<ph id="1">&lt;br /&gt;</ph>',
+        '<x id="1" equiv-text="&lt;br/&gt;"/>',
+    ],
+)
+def test_codes_may_break_the_line(code):
+    assert parse(f"One.{code}Two", XML).text == "One. Two"
 
 
 def test_elements_nest():
