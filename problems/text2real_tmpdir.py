@@ -15,6 +15,7 @@ from t2t_lite.data.text_problems import Sample, Text2RealProblem, Text2TextProbl
 from t2t_lite.errors import DataError, UserError
 from t2t_lite.problems.text2text_tmpdir import Text2textTmpdir
 from t2t_lite.text.number_encoder import NumberEncoder, counted, numbers_of_line, text_of
+from t2t_lite.text.source_form import has_text
 from t2t_lite.text.text_encoder import TextEncoder, VocabType
 from t2t_lite.text.text_files import iterate_lines
 
@@ -40,9 +41,8 @@ class Text2realTmpdir(Text2RealProblem, Text2textTmpdir):
         super().build_vocab(data_dir, tmp_dir)
         path = pathlib.Path(data_dir, self.count_file)
         if not path.is_file():
-            _, targets = self.fetch_sources(tmp_dir, DatasetSplit.TRAIN)
-            first = numbers_of_line(next(iterate_lines(targets), ""), targets, 1)
-            files.write_text(path, f"{len(first)}\n")
+            count = self._count_in(self.fetch_sources(tmp_dir, DatasetSplit.TRAIN))
+            files.write_text(path, f"{count}\n")
 
     def feature_encoders(self, data_dir: str) -> dict[str, TextEncoder]:
         """Returns the encoder of text, and that of as many numbers.
@@ -51,19 +51,40 @@ class Text2realTmpdir(Text2RealProblem, Text2textTmpdir):
             UserError: the file that says how many is missing.
         """
         encoders = super().feature_encoders(data_dir)
+        return {**encoders, "targets": NumberEncoder(self._count(data_dir))}
+
+    def _count(self, data_dir: str) -> int:
+        """Returns how many numbers a text has."""
         path = pathlib.Path(data_dir, self.count_file)
         try:
-            count = int(path.read_text(encoding="utf-8"))
+            return int(path.read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):
             raise UserError(
                 f"{path} does not say how many numbers each text has: generate the data with "
                 f"t2t-datagen --problem={self.name} --data_dir={data_dir}"
             ) from None
-        return {**encoders, "targets": NumberEncoder(count)}
+
+    def _count_in(self, paths: Sequence[pathlib.Path]) -> int:
+        """Returns how many numbers the lines of a split have: all of them as many as the first."""
+        return len(next(self.read(paths))["targets"].split())
 
     def text_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
         """Yields the samples, whose numbers are text already."""
         return iter(Text2TextProblem.text_samples(self, data_dir, tmp_dir, dataset_split))
+
+    def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
+        """Yields the pairs of a split.
+
+        Raises:
+            DataError: it has more or fewer numbers than training.
+        """
+        if pathlib.Path(data_dir, self.count_file).is_file():
+            paths, count = self.fetch_sources(tmp_dir, dataset_split), self._count(data_dir)
+            if (own := self._count_in(paths)) != count:
+                raise DataError(
+                    f"{paths[1]}: expected {counted(count)} in each line, as in training, got {own}"
+                )
+        return super().generate_samples(data_dir, tmp_dir, dataset_split)
 
     def read(self, paths: Sequence[pathlib.Path]) -> Iterator[Sample]:
         """Yields the pairs of two files.
@@ -82,10 +103,11 @@ class Text2realTmpdir(Text2RealProblem, Text2textTmpdir):
     ) -> Iterator[tuple[str, str]]:
         count = 0
         for line, (text, written) in enumerate(pairs, 1):
-            if not self.bad_input.is_usable(text, written):
+            if not self.bad_input.is_usable(text, written) or not has_text(text + written):
                 yield text, written
                 continue
-            numbers = numbers_of_line(written, path, line)
+            # White space may stand between the thousands of one number.
+            numbers = numbers_of_line(written, path, line, "\t")
             count = count or len(numbers)
             if len(numbers) != count:
                 raise DataError(

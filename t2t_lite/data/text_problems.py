@@ -11,7 +11,7 @@ The members of `Text2TextProblem` list what else a subclass may change.
 
 import abc
 import pathlib
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, ClassVar
 
 from t2t_lite.data import members
@@ -38,6 +38,10 @@ __all__ = [
     "TwoVocabularies",
     "VocabType",
 ]
+
+
+# What Python iterates over, too: bytes as their codes, for example.
+_NOT_NUMBERS = (str, bytes, bytearray, Mapping, Set)
 
 
 class Text2SelfProblem(Text2TextProblem):
@@ -235,9 +239,9 @@ class Text2RealProblem(WholeTextProblem):
             given = sample.get("targets")
             try:
                 targets = text_of(given if isinstance(given, Iterable) else [given])
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 targets = ""
-            if len(targets.split()) != self.ntasks or isinstance(given, str):
+            if len(targets.split()) != self.ntasks or isinstance(given, _NOT_NUMBERS):
                 raise DataError(
                     f"{self.base_name}: sample {number} of generate_samples: targets "
                     f"{quoted(given)}: expected {counted(self.ntasks)}"

@@ -51,19 +51,28 @@ def parsed_numbers(text: str) -> list[float]:
     return [float(word) for word in text.split()]
 
 
-def numbers_of_line(text: str, path: str | os.PathLike[str], line: int) -> list[float]:
+def numbers_of_line(
+    text: str, path: str | os.PathLike[str], line: int, separator: str | None = None
+) -> list[float]:
     """Returns the numbers of a line of a file.
+
+    Args:
+        text: the line.
+        path: the file, for messages.
+        line: its number there, likewise.
+        separator: what separates the numbers; None: white space.
 
     Raises:
         DataError: there are none, or something else; the message names file and line.
     """
-    try:
-        numbers = parsed_numbers(text)
-    except DataError as error:
-        raise DataError(f"{os.fspath(path)}, line {line}: {error}") from error
-    if not numbers:
-        raise DataError(f"{os.fspath(path)}, line {line}: expected numbers, got {quoted(text)}")
-    return numbers
+    fields = [field.strip() for field in text.strip().split(separator)] or [""]
+    for field in fields:
+        if not _is_float32(field):
+            several = "; tabs separate several numbers" if len(field.split()) > 1 else ""
+            raise DataError(
+                f"{os.fspath(path)}, line {line}: expected numbers, got {quoted(field)}{several}"
+            )
+    return [float(field) for field in fields]
 
 
 def _is_float32(word: str) -> bool:

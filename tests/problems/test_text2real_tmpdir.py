@@ -27,7 +27,8 @@ class Few(Text2realTmpdir):
 def write(folder, texts, numbers, split="train"):
     folder.mkdir(exist_ok=True)
     (folder / f"inputs.{split}.txt").write_text("".join(f"{text}\n" for text in texts))
-    (folder / f"targets.{split}.txt").write_text("".join(f"{line}\n" for line in numbers))
+    lines = "".join(f"{line}\n" for line in numbers)
+    (folder / f"targets.{split}.txt").write_bytes(lines.encode(errors="surrogateescape"))
 
 
 def generate(folder):
@@ -57,12 +58,36 @@ def test_there_are_as_many_numbers_as_in_the_first_line(tmp_path, count):
         ("0.5\tnan", r"targets\.train\.txt, line 7: expected numbers, got 'nan'"),
         ("1", r"targets\.train\.txt, line 7: expected 2 numbers, as in line 1, got '1'"),
         ("", r"targets\.train\.txt, line 7: expected numbers, got ''"),
+        ("1 000", r"targets\.train\.txt, line 7: .* got '1 000'; tabs separate several numbers"),
+        ("1\u00a0000\t2", r"line 7: .* got '1\\xa0000'; tabs separate several numbers"),
+        ("1\t\t2", r"targets\.train\.txt, line 7: expected numbers, got ''"),
     ],
 )
 def test_a_bad_line_is_named(tmp_path, bad, message):
     lines = ["1\t2"] * 40
     lines[6] = bad
     write(tmp_path / "text", map(str, range(40)), lines)
+    with pytest.raises(DataError, match=message):
+        generate(tmp_path)
+
+
+def test_lines_without_text_on_both_sides_are_left_out(tmp_path):
+    texts = ["", *map(str, range(40)), " ", ""]
+    write(tmp_path / "text", texts, [text and "7" for text in map(str.strip, texts)])
+    assert generate(tmp_path) == [[7.0]] * 38
+
+
+def test_the_first_line_may_be_one_that_is_skipped(tmp_path):
+    write(tmp_path / "text", map(str, range(41)), ["\udcff", *["1\t2"] * 40])
+    options = DatagenOptions(num_workers=1, skip_bad=True)
+    generator.generate_data(Few(), str(tmp_path / "data"), str(tmp_path / "text"), options)
+    assert Few().get_feature_encoders(str(tmp_path / "data"))["targets"].count == 2
+
+
+def test_dev_files_have_as_many_numbers_as_those_of_training(tmp_path):
+    write(tmp_path / "text", map(str, range(40)), ["1"] * 40)
+    write(tmp_path / "text", "ab", ["1\t2", "3\t4"], "eval")
+    message = r"targets\.eval\.txt: expected 1 number in each line, as in training, got 2"
     with pytest.raises(DataError, match=message):
         generate(tmp_path)
 

@@ -113,6 +113,7 @@ _COUNT = r"warmth: sample 2 of generate_samples: targets .*: expected 2 numbers"
     ("targets", "message"),
     [
         *((x, _COUNT) for x in ([1], [1, 2, 3], 1.0, None, "1 2", ["red", 1], [], {})),
+        *((x, _COUNT) for x in (b"12", {1: 2, 3: 4}, {1, 2}, [10**400, 1])),
         ([math.nan, 1], "sample 2: targets: expected numbers, got 'nan'"),
         ([1, math.inf], "sample 2: targets: expected numbers, got 'inf'"),
         ([1e39, 1], r"sample 2: targets: expected numbers, got '1e\+39'"),
