@@ -3,18 +3,18 @@
 Put its file as `scores.train.jsonl` into the folder `--tmp_dir`; `scores.eval.jsonl` is optional.
 """
 
-import json
 import pathlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from t2t_lite import registry
+from t2t_lite import json_files, registry
 from t2t_lite.data import holding_out
 from t2t_lite.data.corpora import corpora
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.data.text_problems import Sample, Text2TextProblem, TextConcat2RealProblem
 from t2t_lite.errors import DataError, quoted
 from t2t_lite.text.number_encoder import text_of
+from t2t_lite.text.source_form import has_text
 from t2t_lite.text.text_encoder import VocabType
 from t2t_lite.text.text_files import iterate_lines
 
@@ -36,6 +36,13 @@ class QualityTmpdir(TextConcat2RealProblem):
             {"split": DatasetSplit.TRAIN, "shards": 10},
             {"split": DatasetSplit.EVAL, "shards": 1},
         ]
+
+    def split_settings(self, tmp_dir: str) -> dict[str, Any]:
+        """Where the dev outputs come from, as long as there are any."""
+        if corpora.find_file(_path(tmp_dir, DatasetSplit.EVAL)):
+            return {"dev split": "a file of its own"}
+        is_there = corpora.find_file(_path(tmp_dir, DatasetSplit.TRAIN))
+        return {"dev split": "held out of training"} if is_there else {}
 
     def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
         """Returns the file of a split; that of training, if dev has none."""
@@ -63,8 +70,8 @@ class QualityTmpdir(TextConcat2RealProblem):
         is_training = dataset_split == DatasetSplit.TRAIN
         if found := corpora.find_file(dev):
             return self._read(train if is_training else found)
-        return holding_out.training_or_held_out(
-            lambda: self._read(train), is_training, str(train), str(dev)
+        return holding_out.by_source(
+            lambda: self._read(train), _source_of, is_training, str(train), str(dev)
         )
 
     def _read(self, path: pathlib.Path) -> Iterator[Sample]:
@@ -77,17 +84,36 @@ class QualityTmpdir(TextConcat2RealProblem):
             if not self.bad_input.is_usable(line):
                 continue
             try:
-                found = json.loads(line)
-                texts = [found[side].replace("\t", " ") for side in ("source", "output")]
-                score = float(found[_SCORE]) / _BEST
-            except (ValueError, TypeError, KeyError, AttributeError):
+                *texts, score = _fields(line)
+            except ValueError as error:
                 raise DataError(
                     f"{path}, line {number}: expected an object with source, output and {_SCORE}, "
-                    f"as t2t-eval --segment_scores writes it, got {quoted(line)}"
+                    f"as t2t-eval --segment_scores writes it, got {quoted(line)}: {error}"
                 ) from None
-            if all(map(str.strip, texts)):
+            if all(map(has_text, texts)):
                 yield {"inputs": "\t".join(texts), "targets": text_of([score])}
 
 
 def _path(tmp_dir: str, split: str) -> pathlib.Path:
     return pathlib.Path(tmp_dir, f"scores.{split}.jsonl")
+
+
+def _fields(line: str) -> tuple[str, str, float]:
+    """Returns a source, an output and its score, from 0 to 1.
+
+    Raises:
+        ValueError: they are not in the line; the message says why.
+    """
+    found = json_files.parse_object(line.encode("utf-8", "surrogatepass"))
+    source, output = found.get("source"), found.get("output")
+    score: Any = found.get(_SCORE)
+    if not (isinstance(source, str) and isinstance(output, str)):
+        raise ValueError("source and output must be texts")
+    # Rounded, since the best score that is computed may be a little more.
+    if not (json_files.is_number(score) and 0 <= round(score, 6) <= _BEST):
+        raise ValueError(f"{_SCORE} must be a number from 0 to {_BEST}")
+    return source.replace("\t", " "), output.replace("\t", " "), score / _BEST
+
+
+def _source_of(sample: Sample) -> str:
+    return sample["inputs"].partition("\t")[0]

@@ -37,23 +37,53 @@ def training_or_held_out(
     for sample in read():
         last.append(sample)
         count += 1
-    held = [*last][-(count // _ONE_IN) :]
+    held = [*last][-_to_hold_out(count, "lines of text", training, name, dev_files) :]
+    return _others(read(), count, held, name) if training else iter(held)
+
+
+def by_source(
+    read: Callable[[], Iterable[Sample]],
+    source_of: Callable[[Sample], str],
+    training: bool,
+    name: str,
+    dev_files: str,
+) -> Iterator[Sample]:
+    """Yields the samples that train, or those that are held out: all those of the last sources.
+
+    So no dev sample has a source that trains, though there are several samples of each. Memory
+    grows with the number of sources.
+
+    Args:
+        read: returns all samples, each time the same.
+        source_of: returns the source of a sample.
+        training: which ones to yield.
+        name: the name of the text, for messages.
+        dev_files: the names of the files that would contain dev samples, for messages.
+
+    Raises:
+        DataError: there are too few sources to hold out any.
+    """
+    sources = dict.fromkeys(source_of(sample) for sample in read())
+    count = _to_hold_out(len(sources), "sources", training, name, dev_files)
+    held = set(itertools.islice(reversed(sources), count))
+    return (sample for sample in read() if (source_of(sample) in held) != training)
+
+
+def _to_hold_out(count: int, what: str, training: bool, name: str, dev_files: str) -> int:
+    """Returns how many are held out of `count`, and says so; DataError: there are too few."""
     if count < _ONE_IN:
         raise DataError(
-            f"{name}: there are no dev files ({dev_files}), and {count} lines of text are too few "
-            f"to hold out 5 % of them: provide dev files, or at least {_ONE_IN} lines"
+            f"{name}: there are no dev files ({dev_files}), and {count} {what} are too few "
+            f"to hold out 5 % of them: provide dev files, or at least {_ONE_IN} {what}"
         )
-    if training:
-        return _others(read(), count, held, name)
-    log.warning(
-        "%s: there are no dev files (%s): the last %s of %s lines of text are held out as dev "
-        "split, and do not train",
-        name,
-        dev_files,
-        f"{len(held):,}",
-        f"{count:,}",
-    )
-    return iter(held)
+    held = min(count // _ONE_IN, _MOST)
+    if not training:
+        log.warning(
+            "%s: there are no dev files (%s): the last %s of %s %s are held out as dev split, and "
+            "do not train",
+            *(name, dev_files, f"{held:,}", f"{count:,}", what),
+        )
+    return held
 
 
 def _others(

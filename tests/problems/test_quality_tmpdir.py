@@ -8,7 +8,7 @@ from t2t_lite.data.generation import generator
 from t2t_lite.data.generation.config import DatagenOptions
 from t2t_lite.data.records import read_examples
 from t2t_lite.data.text_problems import VocabType
-from t2t_lite.errors import DataError
+from t2t_lite.errors import DataError, UserError
 from t2t_lite.problems.quality_tmpdir import QualityTmpdir
 
 
@@ -53,12 +53,54 @@ def test_without_dev_scores_some_are_held_out(tmp_path):
     assert not set(held) & set(examples(tmp_path, "train"))
 
 
+def test_no_held_out_source_trains_with_another_output(tmp_path):
+    """The scores of three checkpoints, one after another."""
+    of_one = [{"source": f"s{i}", "chrf": i} for i in range(40)]
+    write(tmp_path, "train", [{**row, "output": f"o{n}"} for n in range(3) for row in of_one])
+    held, trained = (
+        {text.partition("$")[0] for text, _ in examples(tmp_path, split)}
+        for split in ("eval", "train")
+    )
+    assert held == {"s38", "s39"}
+    assert trained == {f"s{i}" for i in range(38)}
+    assert len(examples(tmp_path, "eval")) == 6
+
+
+def test_dev_scores_that_come_later_are_refused(tmp_path):
+    """The outputs that were held out would be in no split."""
+    rows = [{"source": f"s{i}", "output": f"o{i}", "chrf": i} for i in range(40)]
+    write(tmp_path, "train", rows)
+    examples(tmp_path, "train")
+    write(tmp_path, "eval", rows[:1])
+    with pytest.raises(UserError, match="dev split: 'held out of training' -> 'a file of its own'"):
+        examples(tmp_path, "train")
+
+
+def test_texts_that_nobody_sees_are_left_out(tmp_path):
+    rows = [{"source": f"s{i}", "output": f"o{i}", "chrf": i} for i in range(40)]
+    write(tmp_path, "train", [{"source": "\u200b", "output": "o", "chrf": 1.0}, *rows])
+    assert len(examples(tmp_path, "train")) == 38
+
+
 @pytest.mark.parametrize(
-    "bad", ["x", "[1]", '{"source": "a", "output": "b"}', '{"source": 1, "output": "b", "chrf": 2}']
+    ("bad", "reason"),
+    [
+        ("x", "not JSON"),
+        ("[1]", "expected a JSON object"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"source": "a", "output": "b"}', "chrf must be a number from 0 to 100"),
+        ('{"source": 1, "output": "b", "chrf": 2}', "source and output must be texts"),
+        ('{"source": "\\ud800", "output": "b", "chrf": 2}', r"the lone surrogate U\+D800"),
+        *(
+            (f'{{"source": "a", "output": "b", "chrf": {number}}}', "chrf must be a number")
+            for number in ("NaN", "1e400", "-0.1", "100.1", "true", "null")
+        ),
+    ],
 )
-def test_another_line_is_named(tmp_path, bad):
+def test_another_line_is_named(tmp_path, bad, reason):
     write(tmp_path, "train", [{"source": "s", "output": "o", "chrf": 1.0}] * 30)
     with (tmp_path / "scores.train.jsonl").open("a") as file:
         file.write(f"{bad}\n")
-    with pytest.raises(DataError, match=r"scores\.train\.jsonl, line 31: expected an object"):
+    message = rf"scores\.train\.jsonl, line 31: expected an object .*{reason}"
+    with pytest.raises(DataError, match=message):
         examples(tmp_path, "train")
