@@ -133,6 +133,11 @@ def _check_document(args: types.SimpleNamespace) -> None:
             "--fuzzy is for .po files: XLIFF says in every new translation that a machine made it, "
             "and HTML has no such mark"
         )
+    if args.fuzzy and args.review_below:
+        raise UsageError(
+            "--fuzzy marks all new translations, and --review_below the doubtful ones alone: give "
+            "one of the two"
+        )
     if args.review_below and not DOCUMENTS[ending(args.decode_from_file)].has_states:
         raise UsageError("--review_below is for .po and XLIFF files: HTML has no such mark")
 

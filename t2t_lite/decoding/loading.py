@@ -55,6 +55,7 @@ def load_decoder(
     """
     run = trained[0].run
     hparams = config.search_settings(run)
+    quality = opened_quality(config.quality_run)  # the smaller model: its faults are named sooner
     with_details = config.output_format != TEXT
     if config.engine == CTRANSLATE2:
         shows_scores = (
@@ -74,7 +75,6 @@ def load_decoder(
         opened = open_tensorflow(trained, hparams, decoding_devices(config.worker_gpu))
     for one in opened.trained:
         one.require_same_vocabulary()
-    quality = opened_quality(config.quality_run)
     decoder = Decoder(opened.engine, run.problem, config.long_input, with_details, quality)
     return decoder, opened.trained
 

@@ -15,7 +15,9 @@ from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.documents import job as documents
 from t2t_lite.decoding.documents.po_file import PoFile
 from t2t_lite.decoding.documents.xliff_file import XliffFile
+from t2t_lite.decoding.loading import load_decoder
 from t2t_lite.decoding.translator import Translator
+from t2t_lite.errors import UserError
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.prometheus import ServerMetrics
 from t2t_lite.serving.request_translator import RequestTranslator
@@ -188,6 +190,12 @@ def test_flags_without_effect_are_refused(flags, message, tmp_path):
     assert message in refusal(t2t_decoder.main, "--output_dir=x", *files, *flags.split())
 
 
+def test_a_missing_quality_run_is_named_before_the_translator_is_loaded(tmp_path):
+    model = types.SimpleNamespace(run=types.SimpleNamespace(decode_hparams=""))  # cannot be loaded
+    with pytest.raises(UserError, match=f"{tmp_path}/q is not a run folder"):
+        load_decoder(DecoderConfig(quality_run=f"{tmp_path}/q"), [model])
+
+
 @pytest.mark.parametrize(
     ("source", "markup", "is_doubtful"),
     [
@@ -211,3 +219,11 @@ def test_html_has_no_mark_for_review(tmp_path):
     flags = "--quality_run=q", "--review_below=0.5"
     message = refusal(t2t_decoder.main, "--output_dir=x", *files, *flags)
     assert "--review_below is for .po and XLIFF files" in message
+
+
+def test_all_translations_or_the_doubtful_ones_alone_are_marked(tmp_path):
+    (tmp_path / "a.po").write_text(PO)
+    files = f"--decode_from_file={tmp_path}/a.po", f"--decode_to_file={tmp_path}/out.po"
+    flags = "--quality_run=q", "--review_below=0.5", "--fuzzy"
+    message = refusal(t2t_decoder.main, "--output_dir=x", *files, *flags)
+    assert "--fuzzy marks all new translations, and --review_below the doubtful" in message
