@@ -14,11 +14,12 @@ which have an effect only with some values of `learning_rate_schedule` and `opti
 import dataclasses
 import logging
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 from t2t_lite import registry
 from t2t_lite.errors import UsageError, did_you_mean, quoted
+from t2t_lite.settings import HParams
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +44,12 @@ class Range:
     high: float = 0.0
     choices: tuple[Any, ...] = ()
     scale: int = 1
+
+    @property
+    def examples(self) -> tuple[Any, ...]:
+        """All choices, or a number in the middle."""
+        middle = (self.low + self.high) / 2
+        return self.choices or (int(middle) if self.kind == "int" else middle,)
 
     def __str__(self) -> str:
         scale = RangedHParams.SCALES[self.scale]
@@ -88,18 +95,20 @@ class RangedHParams:
             UsageError: the bounds or the scale make no range, or the hparam has another kind.
         """
         del length
-        self._set_numbers("float", name, float(min_val), float(max_val), scale)
+        low, high = _bounds(name, min_val, max_val)
+        self._set_numbers("float", name, low, high, scale)
 
     def set_int(
         self, name: str, min_val: int, max_val: int, scale: Any = None, length: Any = None
     ) -> None:
         """Lets a hparam be any whole number of an interval; see `set_float`."""
         del length
-        if int(min_val) != min_val or int(max_val) != max_val:
+        low, high = _bounds(name, min_val, max_val)
+        if not (low.is_integer() and high.is_integer()):
             raise UsageError(
                 f"range of {name!r}: expected whole numbers, got {min_val} and {max_val}"
             )
-        self._set_numbers("int", name, int(min_val), int(max_val), scale)
+        self._set_numbers("int", name, int(low), int(high), scale)
 
     def set_discrete(
         self, name: str, feasible_points: Sequence[Any], scale: Any = None, length: Any = None
@@ -139,6 +148,15 @@ class RangedHParams:
         self.ranges[name] = value
 
 
+def _bounds(name: str, low: Any, high: Any) -> tuple[float, float]:
+    try:
+        return float(low), float(high)
+    except (TypeError, ValueError, OverflowError):
+        raise UsageError(
+            f"range of {name!r}: expected numbers, got {quoted(low)} and {quoted(high)}"
+        ) from None
+
+
 def _scale(name: str, scale: Any) -> int:
     found = RangedHParams.LINEAR_SCALE if scale is None else scale
     if found not in RangedHParams.SCALES:
@@ -151,6 +169,8 @@ def _scale(name: str, scale: Any) -> int:
 
 def _plain(name: str, values: Sequence[Any]) -> tuple[Any, ...]:
     """Returns values as Python's own, each once; NumPy's numbers have the method `item`."""
+    if isinstance(values, str):  # whose letters would be the values
+        raise UsageError(f"range of {name!r}: expected a list of values, got {quoted(values)}")
     plain = [value.item() if hasattr(value, "item") else value for value in values]
     found = tuple({repr(value): value for value in plain}.values())
     if not found or not all(isinstance(value, _VALUES) for value in found):
@@ -187,6 +207,32 @@ def ranges_of(name: str, known: Collection[str]) -> dict[str, Range]:
     if not found:
         raise UsageError(f"hparams range {name!r} sets no range: there is nothing to search")
     return found
+
+
+def check_values(name: str, ranges: Mapping[str, Range], hparams: HParams) -> None:
+    """Checks that hparams may have the values of their ranges, before a trial fails by one.
+
+    A choice that fails is logged, since others may do.
+
+    Args:
+        name: that of the set of ranges.
+        ranges: from `ranges_of`.
+        hparams: of the set that is searched.
+
+    Raises:
+        UsageError: no value of a range will do.
+    """
+    for field, value in ranges.items():
+        refused = []
+        for example in value.examples:
+            try:
+                hparams.override(f"{field}={example}")
+            except UsageError as error:
+                refused.append(str(error))
+        if len(refused) == len(value.examples):
+            raise UsageError(f"hparams range {name!r}: {field} is {value}: {refused[0]}")
+        for fault in refused:
+            log.warning("hparams range %s: trials will fail by one of its values: %s", name, fault)
 
 
 # ---- T2T's sets of ranges

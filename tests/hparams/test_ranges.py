@@ -6,7 +6,7 @@ import pytest
 from t2t_lite import registry
 from t2t_lite.bin.registry_help import registry_help
 from t2t_lite.errors import UsageError
-from t2t_lite.hparams.ranges import Range, RangedHParams, ranges_of
+from t2t_lite.hparams.ranges import Range, RangedHParams, check_values, ranges_of
 
 
 @pytest.fixture
@@ -84,10 +84,16 @@ def test_a_range_that_is_set_again_replaces_the_earlier_one_of_its_kind(rhp):
         ("float", (0, 1, 4), "unknown scale 4"),
         ("float", (0, 1, "LOG"), "unknown scale 'LOG'"),
         ("int", (0.5, 1), "expected whole numbers, got 0.5 and 1"),
+        ("int", (1, float("inf")), "expected whole numbers, got 1 and inf"),
+        ("int", (None, 1), "expected numbers, got None and 1"),
+        ("float", ("low", 1), "expected numbers, got 'low' and 1"),
+        ("float", (0, 10**400), "expected numbers, got 0 and 1000"),
         ("discrete", ([],), "expected at least one"),
         ("discrete", (["a"],), "expected numbers"),
         ("categorical", ([[1]],), "expected at least one number, text or switch"),
         ("categorical", (["a,b"],), "must not contain a comma"),
+        ("categorical", ("timing",), "expected a list of values, got 'timing'"),
+        ("discrete", ("12",), "expected a list of values, got '12'"),
     ],
 )
 def test_what_is_no_range_is_refused_with_its_name(rhp, kind, arguments, message):
@@ -102,6 +108,38 @@ def test_a_hparam_that_the_set_lacks_is_refused_with_the_nearest_name(registered
 
     with pytest.raises(UsageError, match=r"unknown hparam 'num_head'; did you mean 'num_heads'"):
         ranges_of("lacking_range", ["num_heads"])
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (Range("float", 1.0, 4.0), "float from 1.0 to 4.0: .*expected a whole number"),
+        (Range("float", 2.0, 4.0), "float from 2.0 to 4.0: .*expected a whole number"),
+        (Range("int", -3, -1), "int from -3 to -1: .*at least 0"),
+        (Range("discrete", choices=(0.5, 1.5)), "discrete 0.5, 1.5: .*expected a whole number"),
+    ],
+)
+def test_a_range_without_a_value_that_its_hparam_may_have_is_refused(value, message):
+    hparams = registry.hparams("transformer_tiny")
+    with pytest.raises(UsageError, match=f"^hparams range 'mine': num_hidden_layers is {message}"):
+        check_values("mine", {"num_hidden_layers": value}, hparams)
+
+
+def test_a_choice_that_its_hparam_cannot_have_is_logged(caplog):
+    found = {
+        "pos": Range("categorical", choices=("timing", "sinus")),
+        "layer_prepostprocess_dropout": Range("float", 0.0, 1.0),  # 1 itself is refused
+    }
+    check_values("mine", found, registry.hparams("transformer_tiny"))
+    (line,) = caplog.messages
+    assert line.startswith("hparams range mine: trials will fail by one of its values: hparam pos=")
+
+
+@pytest.mark.parametrize("name", registry.list_ranged_hparams())
+def test_every_value_of_a_registered_range_is_possible(name, caplog):
+    base = registry.hparams(name.removesuffix("_range"))
+    check_values(name, ranges_of(name, base.names()), base)
+    assert not [line for line in caplog.messages if "trials will fail" in line]
 
 
 def test_a_range_of_nothing_is_refused(registered):

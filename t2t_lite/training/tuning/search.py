@@ -12,7 +12,7 @@ import tensorflow as tf
 from t2t_lite import registry
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.errors import UsageError, UserError
-from t2t_lite.hparams.ranges import Range, ranges_of
+from t2t_lite.hparams.ranges import Range, check_values, ranges_of
 from t2t_lite.lock import locked
 from t2t_lite.runs import run_folder
 from t2t_lite.runs.search_folder import SearchFolder
@@ -76,6 +76,7 @@ def _check(config: TrainerConfig, tuning: TuningConfig) -> dict[str, Range]:
     hparams = resolve_hparams(config)
     resolve_decode_hparams(config)
     ranges = ranges_of(tuning.hparams_range, hparams.names())
+    check_values(tuning.hparams_range, ranges, hparams)
     for name in meant_by(config.hparams):
         if name in ranges:
             raise UsageError(
