@@ -56,14 +56,15 @@ class PairScores:
     def _misfit(self, kind: str) -> DataError:
         return DataError(
             f"{self._path} has {kind} lines than the training text has pairs: score that text, "
-            "whole and in its order"
+            "whole and in its order. Lines without text on a side, and those that are held out as "
+            "dev split, are no training pairs"
         )
 
 
 def _numbers(path: str) -> Iterator[float]:
     for number, line in enumerate(iterate_lines(path), 1):
         try:
-            score = float(line)
+            score = math.nan if "_" in line else float(line)  # Python's 1_000
         except ValueError:
             score = math.nan
         if math.isnan(score):
