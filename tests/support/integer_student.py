@@ -4,13 +4,23 @@ The inputs of a product are rounded to [-127, 127] and raised by 127. Two neighb
 then added in 16 bits, where they saturate (`maddubs` of AVX2), and these sums in 32 bits.
 """
 
-from collections.abc import Mapping
+import pathlib
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from t2t_lite.interop.layouts.marian_binary import LARGEST, quantized
+from t2t_lite.interop.imports.marian_binary import read_binary
+from t2t_lite.interop.layouts.marian import SETTINGS
+from t2t_lite.interop.layouts.marian_binary import INPUT_MULTIPLIER, LARGEST, quantized
 
 _SOFTMAX = "Wemb"
+
+
+def arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
+    """Returns the arrays of a model in binary form, but for its settings."""
+    return {
+        name: tensor.read() for name, tensor in read_binary(path)[0].items() if name != SETTINGS
+    }
 
 
 class IntegerStudent:
@@ -33,8 +43,28 @@ class IntegerStudent:
         self._multipliers = multipliers
         self._heads = heads
 
-    def greedy(self, source: list[int], end: int) -> list[int]:
-        """Returns the output of a source, which ends with `end`; the output does not."""
+    @classmethod
+    def of(cls, folder: pathlib.Path, heads: int) -> "IntegerStudent":
+        """Reads a student that t2t-exporter has written."""
+        (path,), (narrow,) = (folder.glob(f"*{n}") for n in (".float32.bin", ".alphas.bin"))
+        multipliers = {
+            name.removesuffix(INPUT_MULTIPLIER): float(values[0])
+            for name, values in arrays(narrow).items()
+            if name.endswith(INPUT_MULTIPLIER)
+        }
+        return cls(arrays(path), multipliers, heads)
+
+    def greedy(
+        self, source: Sequence[int], end: int, candidates: Sequence[int] = (), extra: int = 4
+    ) -> list[int]:
+        """Returns the output of a source.
+
+        Args:
+            source: ends with `end`; the output does not.
+            end: id of the end.
+            candidates: the ids that a short list permits; none: all.
+            extra: the greatest length of an output beyond twice that of the source.
+        """
         memory = self._embedded(source, 0)
         for layer in self._layers("encoder"):
             memory = self._attention(f"{layer}_self", memory, memory)
@@ -42,7 +72,7 @@ class IntegerStudent:
         layers = self._layers("decoder")
         cells = [np.zeros(memory.shape[1], np.float32) for _ in layers]
         found: list[int] = []
-        while len(found) < 2 * len(source) + 4:
+        while len(found) < 2 * len(source) + extra:
             x = self._embedded(found[-1:] or [None], len(found))
             for number, layer in enumerate(layers):
                 kept = 1 / (1 + np.exp(-self._product(x, f"{layer}_rnn_Wf", f"{layer}_rnn_bf")))
@@ -51,7 +81,9 @@ class IntegerStudent:
                 x = self._normalized(f"{layer}_rnn_ffn", np.maximum(cells[number], 0) + x)
                 x = self._attention(f"{layer}_context", x, memory)
                 x = self._feed_forward(f"{layer}_ffn", x)
-            best = int(self._product(x, _SOFTMAX, "decoder_ff_logit_out_b").argmax())
+            logits = self._product(x, _SOFTMAX, "decoder_ff_logit_out_b")[0]
+            permitted = np.asarray(candidates or range(len(logits)))
+            best = int(permitted[logits[permitted].argmax()])
             if best == end:
                 break
             found.append(best)

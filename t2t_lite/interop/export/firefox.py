@@ -93,7 +93,8 @@ you import the folder:
 Firefox itself takes models only from Mozilla's own servers.
 
 The engine decodes greedily, as `t2t-decoder --decode_hparams={search}` does. In float32 its
-outputs are the same; in 8 bits they may differ: compare the quality on text of yours.
+outputs are the same; in 8 bits they may differ: compare the quality on text of yours. In web pages
+and translateLocally, an output has at most twice the subwords of its source (`extra_length=0`).
 `t2t-import --model_dir=.` makes a run folder of the float32 form again.
 """
 

@@ -1,6 +1,7 @@
 """A student that Marian trained: scored, decoded, and read in 8 bits."""
 
 import importlib.util
+import itertools
 import pathlib
 import shutil
 
@@ -8,15 +9,14 @@ import numpy as np
 import pytest
 import sentencepiece
 
-from support.integer_student import IntegerStudent
+from support.bergamot import installed_engine, translations
+from support.integer_student import IntegerStudent, arrays
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.translator import Translator
 from t2t_lite.interop.export import firefox
 from t2t_lite.interop.imports import open_models
-from t2t_lite.interop.imports.marian_binary import read_binary
+from t2t_lite.interop.imports.marian_shortlist import _read
 from t2t_lite.interop.imports.verification import verify
-from t2t_lite.interop.layouts.marian import SETTINGS
-from t2t_lite.interop.layouts.marian_binary import INPUT_MULTIPLIER
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
 
@@ -35,6 +35,27 @@ def lines(golden, name: str) -> list[str]:
     return (golden / "ssru" / name).read_text(encoding="utf-8").splitlines()
 
 
+def equal(found: list[str], wanted: list[str]) -> float:
+    """Returns the share of lines that are equal."""
+    return sum(a == b for a, b in zip(found, wanted, strict=True)) / len(wanted)
+
+
+def permitted(path: pathlib.Path, source: list[int]) -> list[int]:
+    """Returns the candidates of a source whose vocabulary is the target's, too.
+
+    They are the first ids, the source's own, those of the list, and as many of the following ids
+    as make their number a multiple of 8.
+    """
+    first, offsets, ids = _read(path)
+    found = {*range(first), *source}
+    for id_ in source:
+        found |= {*map(int, ids[offsets[id_] : offsets[id_ + 1]])}
+    following = itertools.count(first)
+    while len(found) % 8:
+        found.add(next(following))
+    return sorted(found)
+
+
 @pytest.fixture(scope="module")
 def student(golden, tmp_path_factory) -> RunFolder:
     """The student in float32."""
@@ -48,13 +69,6 @@ def exported(golden, student, tmp_path_factory) -> pathlib.Path:
     dev = str(golden / "ssru" / "source.txt")
     firefox.export(student, None, str(folder), DecodeHParams.of(student), dev_file=dev)
     return folder / "firefox" / "1"
-
-
-def arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
-    """Returns the arrays of a model in binary form, but for its settings."""
-    return {
-        name: tensor.read() for name, tensor in read_binary(path)[0].items() if name != SETTINGS
-    }
 
 
 @pytest.mark.integration
@@ -85,15 +99,8 @@ def test_the_engine_computes_in_8_bits_what_its_arithmetic_says(golden, exported
     """With our multipliers of inputs; rounding may exchange words that are nearly as likely."""
     import fxtranslate
 
-    (path,), (narrow,), (spm,) = (
-        exported.glob(f"*{name}") for name in (".float32.bin", ".alphas.bin", ".spm")
-    )
-    multipliers = {
-        name.removesuffix(INPUT_MULTIPLIER): float(values[0])
-        for name, values in arrays(narrow).items()
-        if name.endswith(INPUT_MULTIPLIER)
-    }
-    by_hand = IntegerStudent(arrays(path), multipliers, heads=4)
+    (narrow,), (spm,) = (exported.glob(f"*{name}") for name in (".alphas.bin", ".spm"))
+    by_hand = IntegerStudent.of(exported, heads=4)
     pieces = sentencepiece.SentencePieceProcessor(str(spm))
     end = pieces.piece_to_id("</s>")
     engine = fxtranslate.Translator(*(file.read_bytes() for file in (narrow, spm, spm)))
@@ -105,6 +112,34 @@ def test_the_engine_computes_in_8_bits_what_its_arithmetic_says(golden, exported
         if engine.translate(line).strip() != pieces.decode(ids)
     ]
     assert len(others) <= 1
+
+
+@pytest.mark.slow
+def test_the_engine_of_browsers_computes_the_same(golden, tmp_path):
+    """In WebAssembly: the recorded student, and our export of it without and with a short list."""
+    engine = installed_engine(tmp_path / "node")
+    sources = lines(golden, "source.txt")
+    folder = golden / "ssru"
+    files = (folder / "model.intgemm.alphas.bin", "", folder / "vocab.spm")
+    recorded = lines(golden, "fxtranslate_int8.txt")
+    assert equal(translations(engine, files, sources), recorded) >= 0.99
+    run = imported(golden, tmp_path, "model.npz", "decoder.yml", "lex.ref.bin")
+    hparams = DecodeHParams.of(run, f"shortlist={run.folder / 'shortlist.txt'}")
+    dev = str(folder / "source.txt")
+    firefox.export(run, None, str(tmp_path / "out"), hparams, dev_file=dev)
+    written = tmp_path / "out" / "firefox" / "1"
+    by_hand = IntegerStudent.of(written, heads=4)
+    (model,), (spm,), (lex,) = (written.glob(n) for n in ("*.alphas.bin", "*.spm", "lex.*"))
+    pieces = sentencepiece.SentencePieceProcessor(str(spm))
+    end = pieces.piece_to_id("</s>")
+    for path in ("", lex):
+        wanted = []
+        for line in sources[:100]:
+            ids = [*pieces.encode(line), end]
+            candidates = permitted(lex, ids) if path else ()
+            wanted.append(pieces.decode(by_hand.greedy(ids, end, candidates, extra=0)))
+        found = translations(engine, (model, path, spm), sources[:100])
+        assert equal(found, wanted) >= 0.99
 
 
 @pytest.mark.integration
