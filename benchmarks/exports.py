@@ -7,19 +7,22 @@ r"""Compares what Marian and transformers do with a model that is exported for t
 imports the model of tests/fixtures/marian, trains it for `--steps` updates on its own sentences,
 and exports it to both forms. For each program that is named (PYTHON has torch and transformers), it
 prints the largest difference of the log-probability of a pair, and how many greedy outputs are
-those of t2t-decoder.
+those of t2t-decoder. benchmarks/exported_layouts.py compares random models of each layout.
 """
 
 import argparse
-import json
 import pathlib
 import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
 
 import numpy as np
 import sentencepiece
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "tests"))
+
+from support.transformers_models import ask_transformers
 from t2t_lite.api import generate_data, train
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.translator import Translator
@@ -28,9 +31,7 @@ from t2t_lite.interop.imports import open_models
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
 
-ROOT = pathlib.Path(__file__).parents[1]
-FIXTURE = ROOT / "tests" / "fixtures" / "marian"
-SCRIPT = ROOT / "tests" / "support" / "ask_transformers.py"
+FIXTURE = pathlib.Path(__file__).parents[1] / "tests" / "fixtures" / "marian"
 
 
 def lines(name: str) -> list[str]:
@@ -139,18 +140,13 @@ def with_transformers(
     """Returns transformers' log-probabilities of the pairs, and its greedy outputs."""
     search = DecodeHParams.of(run, "beam_size=1")
     hugging_face.export(run, None, str(folder), search)
-    questions, answers = folder / "questions.json", folder / "answers.json"
-    questions.write_text(
-        json.dumps({"lines": [], "pairs": pairs, "limit": 100, "greedy": args.lines})
-    )
-    flags = {"folder": folder / "huggingface" / "1", "questions": questions, "answers": answers}
-    output_of(python, SCRIPT, *(f"--{name}={value}" for name, value in flags.items()))
-    found = json.loads(answers.read_text())
+    exported = folder / "huggingface" / "1"
+    asked = {"lines": [], "pairs": pairs, "limit": 100, "greedy": args.lines}
+    ((answers, logits),) = ask_transformers(python, {exported: asked})
     sums = [
-        _sum(np.array(rows), target)
-        for (_, target), rows in zip(pairs, found["logits"], strict=True)
+        _sum(rows[: len(target)], target) for (_, target), rows in zip(pairs, logits, strict=True)
     ]
-    return sums, [run.encoders["targets"].decode(ids) for ids in found["greedy"]]
+    return sums, [run.encoders["targets"].decode(ids) for ids in answers["greedy"]]
 
 
 def main() -> None:

@@ -1,10 +1,7 @@
 """Random Transformers to be exported: their weights are noise. Nothing here traces a model."""
 
 import dataclasses
-import json
-import os
 import pathlib
-import subprocess
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,7 +22,7 @@ from t2t_lite.text.text_encoder import TextEncoder, VocabType
 
 _TEXT = pathlib.Path(__file__).parents[1] / "fixtures" / "marian" / "test.en"
 
-_LONGEST = 16  # ids, so that all calls have one shape
+LONGEST = 16  # ids, so that all calls have one shape
 
 BPE, UNIGRAM = VocabType.SENTENCEPIECE_BPE, VocabType.SENTENCEPIECE_UNIGRAM
 
@@ -88,25 +85,32 @@ def random_hparams(seed: int, **fixed: Any) -> dict[str, Any]:
     }
 
 
-def made_run(folder: pathlib.Path, vocab_type: str = BPE, seed: int = 0, **hparams: Any) -> Made:
+def made_run(
+    folder: pathlib.Path, vocab_type: str = BPE, seed: int = 0, size: int = 400, **hparams: Any
+) -> Made:
     """Makes a model of noise with a vocabulary of `sentences`.
 
     Args:
         folder: of the vocabulary.
         vocab_type: BPE or UNIGRAM.
         seed: of the noise.
+        size: of the vocabulary.
         **hparams: those of transformer_base_v1 to change.
     """
     path = folder / "vocab.model"
-    vocabularies.build(vocab_type, path, sentences(), 400)
+    vocabularies.build(vocab_type, path, sentences(), size)
     encoder = SentencePieceEncoder(path)
-    size = encoder.vocab_size
-    model = Transformer("transformer_base_v1", size, size, **hparams)
+    model = Transformer("transformer_base_v1", *[encoder.vocab_size] * 2, **hparams)
+    return Made(folder, with_noise(model, seed), {"inputs": encoder, "targets": encoder})
+
+
+def with_noise(model: Transformer, seed: int) -> Transformer:
+    """Returns the model, whose weights are noise now."""
     random = np.random.default_rng(seed)
     for variable in model.trainable_variables:
         noise = random.normal(size=variable.shape, scale=variable.shape[0] ** -0.5)
         variable.assign(noise + (variable.name == "gamma"))
-    return Made(folder, model, {"inputs": encoder, "targets": encoder})
+    return model
 
 
 def read(folder: pathlib.Path, to: pathlib.Path) -> Made:
@@ -137,18 +141,6 @@ def random_pairs(run: Made, count: int, seed: int = 1) -> list[tuple[list[int], 
 
 def logits(run: Made, source: Sequence[int], target: Sequence[int]) -> np.ndarray:
     """Returns those of a model of ours, [T, V]."""
-    padded = (np.array([[*ids, *[0] * (_LONGEST - len(ids))]]) for ids in (source, target))
+    padded = (np.array([[*ids, *[0] * (LONGEST - len(ids))]]) for ids in (source, target))
     found = run.model(dict(zip(("inputs", "targets"), padded, strict=True)))
     return np.asarray(found)[0, : len(target)]
-
-
-def ask_transformers(folder: pathlib.Path, questions: dict[str, Any]) -> dict[str, Any]:
-    """Returns what transformers answers; see `support/ask_transformers.py`."""
-    files = {name: folder.with_name(f"{name}.json") for name in ("questions", "answers")}
-    files["questions"].write_text(json.dumps(questions), encoding="utf-8")
-    script = pathlib.Path(__file__).with_name("ask_transformers.py")
-    flags = [f"--{name}={path}" for name, path in files.items()]
-    python = os.environ["TRANSFORMERS_PYTHON"]
-    environment = {"PATH": os.environ["PATH"], "HF_HUB_OFFLINE": "1"}
-    subprocess.run([python, script, f"--folder={folder}", *flags], check=True, env=environment)
-    return json.loads(files["answers"].read_text(encoding="utf-8"))

@@ -4,23 +4,22 @@ import dataclasses
 import json
 import os
 import pathlib
-import shutil
 
 import numpy as np
 import pytest
 
 from support import open_vocabularies
-from support.exported_runs import (
-    BPE,
-    UNIGRAM,
-    Made,
+from support.exported_runs import Made, logits, made_run, random_pairs, read, sentences
+from support.transformers_models import (
+    IMPORTED,
+    POST,
+    PRE,
+    PUBLISHED,
+    TRAINED,
+    Exported,
     ask_transformers,
-    logits,
-    made_run,
-    random_hparams,
-    random_pairs,
-    read,
-    sentences,
+    random_model,
+    write_nllb,
 )
 from t2t_lite.errors import UserError
 from t2t_lite.interop.export import hugging_face as exporter
@@ -29,29 +28,10 @@ from t2t_lite.models.transformer import Transformer
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text.imported_encoder import ImportedEncoder
 from t2t_lite.text.subword_text_encoder import SubwordTextEncoder
-from t2t_lite.text.text_encoder import SPACE
 
-save_file = pytest.importorskip("safetensors.numpy").save_file
+pytest.importorskip("safetensors")
 
-FIXTURES = pathlib.Path(__file__).parents[2] / "fixtures" / "hugging_face"
-TOKENIZERS = FIXTURES.parent / "tokenizers"
-POST, PRE = (
-    {"layer_preprocess_sequence": before, "layer_postprocess_sequence": after}
-    for before, after in (("none", "dan"), ("n", "da"))
-)
-# The last pair is of the position tables: T2T's sinusoids, the paper's, and learned ones.
-LAYOUTS = {
-    "marian": {**POST, "pos": "timing"},
-    "marian_learned": {**POST, "pos": "emb", "max_length": 40},
-    "pegasus": {**PRE, "pos": "timing"},
-    "pegasus_paper": {**PRE, "pos": "timing_paper"},
-}
 EXCLUDED = -1e4  # logits of what is never output
-
-
-def make(folder: pathlib.Path, layout: str, seed: int, **changes) -> Made:
-    hparams = random_hparams(seed, **LAYOUTS[layout]) | changes
-    return made_run(folder, (BPE, UNIGRAM)[seed % 2], seed, **hparams)
 
 
 def export(run: Made, folder: pathlib.Path) -> pathlib.Path:
@@ -59,10 +39,10 @@ def export(run: Made, folder: pathlib.Path) -> pathlib.Path:
     return folder / "out" / "huggingface" / "1"
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", TRAINED)
 def test_a_random_model_comes_back(tmp_path, layout):
     """To the bit, but for the row of the decoder's start, which is 0, as added biases are."""
-    run = make(tmp_path, layout, seed=[*LAYOUTS].index(layout))
+    run = random_model(layout, tmp_path, seed=[*TRAINED].index(layout))
     back = read(export(run, tmp_path), tmp_path / "back")
     size = run.model.targets_vocab_size
     for name in ("targets_embedding", "inputs_embedding", "softmax_embedding"):
@@ -81,10 +61,10 @@ def test_a_random_model_comes_back(tmp_path, layout):
 @pytest.mark.parametrize("name", ["marian_2", "m2m100_0"])
 def test_a_model_goes_back_to_the_layout_that_it_came_from(tmp_path, name):
     """With all that computes in its own file."""
-    run = read(FIXTURES / name, tmp_path / "run")
+    run = read(PUBLISHED / name, tmp_path / "run")
     folder = export(run, tmp_path)
     config, published = (
-        json.loads((path / "config.json").read_text()) for path in (folder, FIXTURES / name)
+        json.loads((path / "config.json").read_text()) for path in (folder, PUBLISHED / name)
     )
     assert config["model_type"] == published["model_type"]
     assert not [key for key in config if key.startswith("t2t_lite")]
@@ -100,37 +80,9 @@ def test_a_model_goes_back_to_the_layout_that_it_came_from(tmp_path, name):
 
 @pytest.fixture(scope="module", params=["mask first", "mask last"])
 def nllb(request, tmp_path_factory) -> pathlib.Path:
-    """A model of NLLB-200's layout: weights of the fixture of M2M100, with more rows of noise.
-
-    Its `<mask>` comes before the languages, as transformers 5 makes it, or last, as published.
-    """
+    """A model of NLLB-200's layout."""
     folder = tmp_path_factory.mktemp("nllb") / "model"
-    shutil.copytree(TOKENIZERS / "nllb", folder)
-    if request.param == "mask last":
-        path = folder / "tokenizer.json"
-        contents = json.loads(path.read_text("utf-8"))
-        *_, mask = others = contents["added_tokens"][:5]
-        assert mask["content"] == "<mask>"
-        languages = contents["added_tokens"][len(others) :]
-        for token in languages:
-            token["id"] -= 1
-        mask["id"] += len(languages)
-        path.write_text(json.dumps(contents))
-    size = json.loads((TOKENIZERS / "recorded.json").read_text("utf-8"))["nllb"]["size"]
-    other = FIXTURES / "m2m100_0"
-    for name, changes in (("config.json", {"vocab_size": size}), ("generation_config.json", {})):
-        settings = json.loads((other / name).read_text()) | changes
-        (folder / name).write_text(json.dumps(settings))
-    arrays = {
-        name: tensor.read().astype(np.float32)
-        for path in other.glob("*.safetensors")
-        for name, tensor in safe_files.read_safetensors(path).items()
-    }
-    width = arrays["model.shared.weight"].shape[1]
-    rows = np.random.default_rng(0).normal(size=(size, width)).astype(np.float32)
-    rows[1] = 0  # padding's
-    save_file(arrays | {"model.shared.weight": rows}, folder / "model.safetensors")
-    return folder
+    return write_nllb(folder, mask_last=request.param == "mask last")
 
 
 def test_nllb_goes_back_to_its_own_files(nllb, tmp_path):
@@ -171,47 +123,29 @@ def test_a_source_begins_with_the_label_of_its_language_as_readme_shows(tmp_path
     assert 'tokenizer([">>fra<< A sentence."]' in readme
 
 
-needs_transformers = pytest.mark.skipif(
+@pytest.mark.skipif(
     "TRANSFORMERS_PYTHON" not in os.environ,
     reason="TRANSFORMERS_PYTHON names no Python with torch and transformers",
 )
-
-
-@needs_transformers
 @pytest.mark.slow
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("layout", [*TRAINED, *IMPORTED])
+@pytest.mark.parametrize("seed", range(3))
 def test_transformers_computes_the_same(tmp_path, layout, seed):
-    """Logits, greedy outputs up to ties, and the ids and texts of its own tokenizer."""
-    run = make(tmp_path, layout, seed)
-    folder = export(run, tmp_path)
-    lines = sentences()
-    pairs, limit = random_pairs(run, int(os.environ.get("EXPORTED_LINES", "20"))), 12
-    questions = {"lines": lines, "pairs": pairs, "limit": limit, "greedy": len(pairs)}
-    answers = ask_transformers(folder, questions)
-    encoder = run.encoders["inputs"]
-    ids = [encoder.encode(line) for line in lines]
-    assert [row[:-1] for row in answers["ids"]] == ids
-    texts = [encoder.decode(row) for row in ids]
-    if layout.startswith("marian"):  # whose tokenizer strips, and takes any ▁ for a space
-        texts = [text.replace(SPACE, " ").strip() for text in texts]
-    assert answers["texts"] == texts
-    for (source, target), found, greedy in zip(
-        pairs, answers["logits"], answers["greedy"], strict=True
-    ):
-        expected = logits(run, source, target)
-        np.testing.assert_allclose(
-            np.array(found)[:, : expected.shape[1]], expected, atol=1e-4, err_msg=str(layout)
-        )
-        chosen = [*greedy, 1] if len(greedy) == limit else greedy
-        steps = logits(run, source, chosen)[: len(greedy)]
-        if 0 not in greedy:  # ours reads a zero vector after padding
-            best, own = steps.max(axis=1), steps[np.arange(len(greedy)), greedy]
-            assert (own > best - 1e-4).all()
+    """Logits, greedy outputs up to ties, and the ids and texts of its own tokenizer.
+
+    benchmarks/exported_layouts.py compares more models and lines.
+    """
+    exported = Exported(random_model(layout, tmp_path, seed), tmp_path / "out")
+    asked = {exported.folder: exported.questions(sentences(), 40)}
+    ((answers, logits),) = ask_transformers(os.environ["TRANSFORMERS_PYTHON"], asked)
+    found = exported.compared(answers, logits)
+    assert found.logits < 1e-4
+    assert found.equal + found.ties == found.outputs == 40
+    assert found.ids == found.texts == found.lines
 
 
 def test_sinusoids_are_a_table_of_1024_rows(tmp_path):
-    run = make(tmp_path, "marian", 0, hidden_size=8, num_heads=1)
+    run = made_run(tmp_path, hidden_size=8, num_heads=1, num_hidden_layers=1, **POST)
     folder = export(run, tmp_path)
     tensors = safe_files.read_safetensors(folder / "model.safetensors")
     table = tensors["model.encoder.embed_positions.weight"].read()
