@@ -65,6 +65,7 @@ def up_to(row: list[int], ends: list[int]) -> list[int]:
 
 
 def main() -> None:
+    torch.set_num_threads(1)  # the models are tiny
     for name in sys.argv[1:]:
         path = pathlib.Path(name)
         answers, logits = answer(json.loads(path.read_text(encoding="utf-8")))

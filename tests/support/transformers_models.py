@@ -206,6 +206,9 @@ class Exported:
         texts = [encoder.decode(row) for row in ids]
         if self._is_marian:  # whose tokenizer strips, and takes any \u2581 for a space
             texts = [text.replace(SPACE, " ").strip() for text in texts]
+        others = answers["texts"]
+        if encoder.languages:  # transformers leaves the space after what is unknown
+            others = [text.strip() for text in others]
         theirs = [[source.get(id_, -1) for id_ in row] for row in answers["ids"]]
         return Compared(
             float(worst),
@@ -213,7 +216,7 @@ class Exported:
             sum(0 < loss < TIE for loss in losses),
             len(losses),
             sum([*own, EOS_ID] == other for own, other in zip(ids, theirs, strict=True)),
-            sum(own == other for own, other in zip(texts, answers["texts"], strict=True)),
+            sum(own == other for own, other in zip(texts, others, strict=True)),
             len(ids),
         )
 

@@ -129,19 +129,26 @@ def test_a_source_begins_with_the_label_of_its_language_as_readme_shows(tmp_path
 )
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", [*TRAINED, *IMPORTED])
-@pytest.mark.parametrize("seed", range(3))
-def test_transformers_computes_the_same(tmp_path, layout, seed):
+def test_transformers_computes_the_same(tmp_path, layout):
     """Logits, greedy outputs up to ties, and the ids and texts of its own tokenizer.
 
-    benchmarks/exported_layouts.py compares more models and lines.
+    benchmarks/exported_layouts.py compares more lines.
     """
-    exported = Exported(random_model(layout, tmp_path, seed), tmp_path / "out")
-    asked = {exported.folder: exported.questions(sentences(), 40)}
-    ((answers, logits),) = ask_transformers(os.environ["TRANSFORMERS_PYTHON"], asked)
-    found = exported.compared(answers, logits)
-    assert found.logits < 1e-4
-    assert found.equal + found.ties == found.outputs == 40
-    assert found.ids == found.texts == found.lines
+    models = []
+    for seed in range(20):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        models.append(Exported(random_model(layout, folder, seed), folder / "out"))
+    # Of what came from elsewhere, tokenizers differ in spaces at an end, and in ▁ itself.
+    lines = sentences() if layout in TRAINED else sentences()[:500]
+    asked = {model.folder: model.questions(lines, 20) for model in models}
+    answers = ask_transformers(os.environ["TRANSFORMERS_PYTHON"], asked)
+    for model, answer in zip(models, answers, strict=True):
+        found = model.compared(*answer)
+        # A trained model's epsilon is 1e-6, and transformers computes with 1e-5.
+        assert found.logits < (2e-4 if layout in TRAINED else 1e-5)
+        assert found.equal + found.ties == found.outputs == 20
+        assert found.ids == found.texts == found.lines
 
 
 def test_sinusoids_are_a_table_of_1024_rows(tmp_path):
