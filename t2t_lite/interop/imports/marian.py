@@ -16,7 +16,11 @@ from t2t_lite.interop.imports.marian_decoder import (
     decode_hparams,
     read_decoder,
 )
-from t2t_lite.interop.imports.marian_settings import find_hparams, read_settings
+from t2t_lite.interop.imports.marian_settings import (
+    find_hparams,
+    read_settings,
+    sizes_of_vocabularies,
+)
 from t2t_lite.interop.imports.marian_shortlist import is_shortlist, read_shortlist
 from t2t_lite.interop.imports.open_model import (
     NO_ID,
@@ -79,7 +83,7 @@ def read(model_dir: pathlib.Path, checkpoint_path: str = "") -> OpenModel:
     decoder = read_decoder(path, folder)
     _check_files(folder)
     settings = read_settings(path, tensors)
-    source, target = _sides(decoder)
+    source, target = _sides(decoder, sizes_of_vocabularies(settings))
     hparams = find_hparams(settings, _never_output(target.vocabulary, decoder), path)
     embeddings = _embeddings(settings, tensors)
     sizes = (len(source.order), len(target.order))
@@ -201,8 +205,8 @@ def _shortlist(decoder: Decoder, source: Side, target: Side) -> Shortlist | None
 # ---- vocabularies
 
 
-def _sides(decoder: Decoder) -> tuple[Side, Side]:
-    """Returns the vocabularies of source and target."""
+def _sides(decoder: Decoder, sizes: tuple[int, int]) -> tuple[Side, Side]:
+    """Returns the vocabularies of source and target; `sizes`: what the model has of each."""
     paths = decoder.files("vocabs")
     if len(paths) > 2:
         raise UserError(
@@ -223,10 +227,10 @@ def _sides(decoder: Decoder) -> tuple[Side, Side]:
                 f"{decoder.folder} has {len(paths)} vocabularies ({listed}): name that of the "
                 f"source, then that of the target under vocabs: in {decoder.file}"
             )
-    return _side(paths[0], "source"), _side(paths[-1], "target")
+    return _side(paths[0], "source", sizes[0]), _side(paths[-1], "target", sizes[1])
 
 
-def _side(path: pathlib.Path, side: str) -> Side:
+def _side(path: pathlib.Path, side: str, size: int) -> Side:
     """Reads the vocabulary of a side; .spm holds all, others need `source.spm` for text."""
     if not path.is_file():
         raise UserError(f"{path}, the vocabulary of the {side}, is missing: copy it there")
@@ -235,7 +239,7 @@ def _side(path: pathlib.Path, side: str) -> Side:
         model = path.read_bytes()
         pieces = spm_pieces(path, model)
     elif path.suffix in (".yml", ".yaml", ".json"):
-        pieces = pieces_by_id(path)
+        pieces = _learned(pieces_by_id(path), size, path)
         spm = path.with_name(f"{side}.spm")
         if spm.is_file():
             model = spm.read_bytes()
@@ -269,6 +273,17 @@ def _side(path: pathlib.Path, side: str) -> Side:
         language_of=TRANSLATION,
         origin=str(path),
     )
+
+
+def _learned(pieces: list[str], size: int, path: pathlib.Path) -> list[str]:
+    """Returns the first pieces of a table, which a model has learned; `size`: so many, 0: all."""
+    if not 0 < size < len(pieces):
+        return pieces
+    log.warning(
+        "%s has %d pieces, and the model the first %d: the others are unknown to it, as in Marian",
+        *(path, len(pieces), size),
+    )
+    return pieces[:size]
 
 
 def _never_output(vocabulary: Vocabulary, decoder: Decoder) -> list[int]:

@@ -59,6 +59,16 @@ def read_settings(path: pathlib.Path, tensors: Mapping[str, Tensor]) -> dict[str
     return settings
 
 
+def sizes_of_vocabularies(settings: Mapping[str, str]) -> tuple[int, int]:
+    """Returns how many pieces of source and target a model has, as it says; 0: all."""
+    texts = settings.get("dim-vocabs", "").split("+")
+    first, last = (
+        int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0
+        for text in (texts[0], texts[-1])
+    )
+    return first, last
+
+
 def is_setting(name: str) -> bool:
     """Whether a setting is of models: those in a model file replace those of decoder.yml."""
     return MODEL.covers(name)

@@ -23,6 +23,7 @@ from support.open_model_files import (
     refusal,
 )
 from t2t_lite.errors import UserError
+from t2t_lite.interop.imports import marian as marian_reader
 from t2t_lite.interop.imports import open_models, safe_files
 
 
@@ -74,6 +75,16 @@ def test_pieces_without_a_sentencepiece_model(marian, tmp_path, caplog):
         (marian / name).unlink()
     open_models.import_run(str(marian), str(tmp_path / "run"))
     assert "there is no source.spm beside it: texts must be split" in caplog.text
+
+
+def test_a_model_of_the_first_pieces_of_a_vocabulary(marian, caplog):
+    """As Marian trains it with --dim-vocabs: other pieces are unknown to the model."""
+    pieces = [*marian_reader.read(marian).source.pieces]
+    with (marian / "vocab.yml").open("a", encoding="utf-8") as file:
+        file.write('"later": 1161\n"last": 1162\n')
+    found = marian_reader.read(marian)
+    assert "has 1163 pieces, and the model the first 1161" in caplog.text
+    assert [*found.source.pieces] == [*found.target.pieces] == pieces
 
 
 # ---- Marian's weights
