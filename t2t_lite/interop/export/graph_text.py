@@ -1,5 +1,6 @@
 """The decoder's conversion of text to ids and back, as TensorFlow operations."""
 
+import functools
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -24,20 +25,33 @@ from t2t_lite.text.text_encoder import (
 _REPLACEMENT = 0xFFFD  # replaces bytes that are not UTF-8, as in Python
 
 
+@functools.cache
 def _class_of(is_in: Callable[[str], Any]) -> str:
-    """Returns what stands in the brackets of a class of characters, in RE2's syntax."""
+    """Returns what stands in the brackets of a class of characters, in RE2's syntax.
+
+    RE2's white space is only ASCII's, and RE2 does not know all properties. The classes are made
+    on first use, since that takes most of a second.
+    """
     codes = {code for code in range(sys.maxunicode + 1) if is_in(chr(code))}
     starts = sorted(code for code in codes if code - 1 not in codes)
     ends = sorted(code for code in codes if code + 1 not in codes)
     return "".join(f"\\x{{{a:X}}}-\\x{{{b:X}}}" for a, b in zip(starts, ends, strict=True))
 
 
-# RE2's white space is only ASCII's, and RE2 does not know all properties.
-_SPACE = _class_of(str.isspace)
-_BLANK = _class_of(lambda character: not has_text(character))
-_UNSEEN = _class_of(UNSEEN.match)
-_SPACE_AROUND = rf"\A[{_SPACE}]+|[{_SPACE}]+\z"
-_NAMED_LANGUAGE = rf"\A>>([^{_SPACE}<>]+)<<[{_SPACE}]*"
+def _is_blank(character: str) -> bool:
+    return not has_text(character)
+
+
+def _space() -> str:
+    return _class_of(str.isspace)
+
+
+def _space_around() -> str:
+    return rf"\A[{_space()}]+|[{_space()}]+\z"
+
+
+def _named_language() -> str:
+    return rf"\A>>([^{_space()}<>]+)<<[{_space()}]*"
 
 
 class GraphTokenizer(Protocol):
@@ -121,7 +135,7 @@ class _Pieces(tf.Module):
 
     def tokenize(self, lines: tf.Tensor) -> tf.RaggedTensor:
         if self._model is None:
-            words = tf.strings.split(tf.strings.regex_replace(lines, f"[{_SPACE}]+", " "))
+            words = tf.strings.split(tf.strings.regex_replace(lines, f"[{_space()}]+", " "))
         else:
             words = self._model.tokenize(lines)
         return words.with_flat_values(self._ids.lookup(words.flat_values))
@@ -134,7 +148,7 @@ class _Pieces(tf.Module):
             return tf.strings.reduce_join(shown, axis=-1, separator=" ")
         # Unlike sentencepiece, tensorflow_text leaves the spaces of some pieces as they are.
         texts = tf.strings.regex_replace(self._model.detokenize(shown), SPACE, " ")
-        return tf.strings.regex_replace(texts, _SPACE_AROUND, "")
+        return tf.strings.regex_replace(texts, _space_around(), "")
 
 
 class _Spoken(tf.Module):
@@ -170,8 +184,8 @@ class _Spoken(tf.Module):
         languages = tf.fill(tf.shape(lines), self._default)
         if not self._is_named:
             return languages, lines
-        texts = tf.strings.regex_replace(lines, _NAMED_LANGUAGE, "", replace_global=False)
-        codes = tf.strings.regex_replace(lines, rf"(?s){_NAMED_LANGUAGE}.*\z", r"\1")
+        texts = tf.strings.regex_replace(lines, _named_language(), "", replace_global=False)
+        codes = tf.strings.regex_replace(lines, rf"(?s){_named_language()}.*\z", r"\1")
         return tf.where(texts != lines, self._languages.lookup(codes), languages), texts
 
     def detokenize(self, ids: tf.RaggedTensor) -> tf.Tensor:
@@ -219,13 +233,13 @@ def source_text(lines: tf.Tensor, in_source_form: bool = False) -> tf.Tensor:
         in_source_form: whether lines get the form of `source_form`, but for one thing: joiners,
             variation selectors and tags stay, whether something needs them or not.
     """
-    lines = tf.strings.regex_replace(valid_text(lines), rf"\A[{_BLANK}]*\z", "")
+    lines = tf.strings.regex_replace(valid_text(lines), rf"\A[{_class_of(_is_blank)}]*\z", "")
     if in_source_form:
-        lines = tf.strings.regex_replace(lines, f"[{_SPACE}]", " ")  # a line break is one, too
-        lines = tf.strings.regex_replace(lines, f"[{_UNSEEN}]", "")
+        lines = tf.strings.regex_replace(lines, f"[{_space()}]", " ")  # a line break is one, too
+        lines = tf.strings.regex_replace(lines, f"[{_class_of(UNSEEN.match)}]", "")
         operations = extras.tensorflow_text("Unicode's normal form in a graph")
         lines = operations.normalize_utf8(lines, "NFC")
-    return tf.strings.regex_replace(lines, _SPACE_AROUND, "")
+    return tf.strings.regex_replace(lines, _space_around(), "")
 
 
 def one_line(texts: tf.Tensor) -> tf.Tensor:
