@@ -23,8 +23,12 @@ def assert_grows_gently(make: Callable[[int], Any], work: Callable[[Any], object
     """
     small, large = (make(size) for size in (n, 10 * n))
     work(make(n // 10))  # what happens once
-    seconds = [min(_seconds(work, x) for _ in range(2)) for x in (small, large)]
-    assert seconds[1] <= _MOST * max(seconds[0], _LEAST_SECONDS), f"seconds: {seconds}"
+    seconds = min(_seconds(work, small) for _ in range(2))
+    most = _MOST * max(seconds, _LEAST_SECONDS)
+    longer = _seconds(work, large)
+    if longer > most:  # once more, as the machine may have been busy
+        longer = _seconds(work, large)
+    assert longer <= most, f"seconds: {seconds} and {longer}"
     peaks = [_peak(work, make(size // _SHARE_FOR_MEMORY)) for size in (n, 10 * n)]
     assert peaks[1] <= _MOST * max(peaks[0], _LEAST_BYTES), f"bytes: {peaks}"
 
