@@ -171,7 +171,9 @@ def test_lines_that_name_a_language_are_refused(naming):
 
 @pytest.mark.integration
 def test_models_of_one_language_have_no_pivot(tmp_path):
-    translate = Translator(Decoder.from_run(noisy_run(tmp_path / "run")))
+    translate = Translator(
+        Decoder.from_run(noisy_run(tmp_path, hidden_size=16, num_hidden_layers=1))
+    )
     with pytest.raises(UsageError, match="pivot=en: the model has only one target language"):
         translate("1", pivot="en")
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from support.shared_searches import MOST_MODELS, SharedSearches
+from support import shared_searches
+from support.shared_searches import SharedSearches
 from support.small_runs import noisy_run, save_weights
 from t2t_lite.decoding.trained_model import TrainedModel
 from t2t_lite.errors import UsageError
@@ -60,8 +61,9 @@ def test_a_model_that_a_test_has_changed_is_loaded_anew(shared, tmp_path):
     assert worker_of(shared, run, [other]) is not worker
 
 
-def test_the_models_used_longest_ago_are_forgotten(shared, tmp_path):
-    sizes = [{**SIZES, "filter_size": 8 * (number + 1)} for number in range(MOST_MODELS + 1)]
+def test_the_models_used_longest_ago_are_forgotten(shared, tmp_path, monkeypatch):
+    monkeypatch.setattr(shared_searches, "MOST_MODELS", 2)
+    sizes = [{**SIZES, "filter_size": 8 * (number + 1)} for number in range(3)]
     runs = [noisy_run(tmp_path / str(number), **size) for number, size in enumerate(sizes)]
     models = [shared.load(TrainedModel(run, ""))[0] for run in runs]
     assert shared.load(TrainedModel(runs[-1], ""))[0] is models[-1]

@@ -24,7 +24,7 @@ from t2t_lite.systems.evolved_transformer import EvolvedTransformer
 
 MODE = "prepend_inputs_masked_attention"
 FULL = "prepend_inputs_full_attention"
-SMALL = {"num_hidden_layers": 2, "hidden_size": 16, "filter_size": 24, "num_heads": 2}
+SMALL = {"num_hidden_layers": 1, "hidden_size": 16, "filter_size": 24, "num_heads": 2}
 V = 23
 INPUTS = np.array([[5, 6, 1, 0, 0], [7, 1, 0, 0, 0], [8, 9, 14, 11, 1]], np.int32)
 TARGETS = np.array([[13, 4, 1], [15, 1, 0], [16, 17, 18]], np.int32)
@@ -92,6 +92,7 @@ def test_training_predicts_the_target_alone_with_full_attention():
     assert np.array_equal(model.output_projection(hidden), model(features))
 
 
+@pytest.mark.integration
 def test_the_decoder_reads_the_source(model):
     changed = np.where(INPUTS == 8, 10, INPUTS)
     logits = [

@@ -27,7 +27,7 @@ from t2t_lite.search.ensemble import Ensemble
 from t2t_lite.search.factory import make_search
 from t2t_lite.text.text_encoder import ByteTextEncoder, NoText
 
-SMALL = {"num_hidden_layers": 2, "hidden_size": 16, "filter_size": 24, "num_heads": 2}
+SMALL = {"num_hidden_layers": 1, "hidden_size": 16, "filter_size": 24, "num_heads": 2}
 PRE_NORM = {"layer_preprocess_sequence": "n", "layer_postprocess_sequence": "da"}
 VOCAB_SIZE = 13
 TARGETS = np.array([[3, 10, 1, 0, 0, 0], [6, 2, 9, 12, 4, 1], [7, 1, 0, 0, 0, 0]], np.int32)
@@ -45,16 +45,23 @@ def logits_of(model, targets=TARGETS):
     return ops.convert_to_numpy(model(features_of(targets)))
 
 
+def norms_of(name):
+    return PRE_NORM if name == "n" else {}
+
+
 @pytest.fixture(scope="module", params=["none", "n"])
 def model(request):
-    return make_model(**(PRE_NORM if request.param == "n" else {}))
+    return make_model(**norms_of(request.param))
 
 
 # For what takes seconds: steps compute what the whole does with either.
 ONE_NORM = pytest.mark.parametrize("model", ["n"], indirect=True)
 
 
-def test_logits_are_those_of_a_forward_pass_in_numpy(model):
+@pytest.mark.parametrize("name", ["none", "n"])
+def test_logits_are_those_of_a_forward_pass_in_numpy(name):
+    """Of two layers; the other tests have one."""
+    model = make_model(num_hidden_layers=2, **norms_of(name))
     arrays = t2t_files.t2t_arrays(model)
     wanted = t2t_arithmetic.logits("attention_lm", model.hparams, arrays, TARGETS)
     assert_close(logits_of(model), wanted, terms_of(model, 6))
@@ -123,7 +130,7 @@ def test_scores_leave_prompts_out(model, method):
 @pytest.mark.integration
 @ONE_NORM
 def test_an_ensemble_continues_prompts_by_mean_probabilities(model):
-    models = [model, make_model(Transformer, num_hidden_layers=1)]
+    models = [model, make_model(Transformer, num_hidden_layers=2)]
     check_scores(Ensemble(models), models)
 
 

@@ -26,7 +26,7 @@ from t2t_lite.search.sampling import RandomSearch
 from t2t_lite.training.losses import cross_entropy_of, smoothed_among_possible
 
 V = 17
-SIZES = {"num_hidden_layers": 2, "hidden_size": 16, "filter_size": 24, "num_heads": 2}
+SIZES = {"num_hidden_layers": 1, "hidden_size": 16, "filter_size": 24, "num_heads": 2}
 EVERYTHING = {
     "attention_bias": True,
     "ffn_activation": "swish",
