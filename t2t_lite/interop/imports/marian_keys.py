@@ -43,7 +43,7 @@ DECODER = known(
         interpolate-env-vars relative-paths dump-config sigterm port model-mmap
         input output tsv tsv-fields n-best alignment word-scores stat-freq no-spm-decode
         max-length max-length-crop devices num-devices cpu-threads data-threads
-        max-length-break ssplit-.* gemm-precision cache-.*
+        max-length-break ssplit-.* gemm-precision cache-.* check-bytearray quality
         mini-batch.* maxi-batch.* fp16 precision optimize gemm-type quantize-range
     """,
     weights=(["1"], ["1.0"], "1", "1.0"),

@@ -246,6 +246,13 @@ def test_greedy_search_needs_no_cost(tmp_path):
     assert marian.read(folder).decode_hparams.startswith("beam_size=1,")
 
 
+def test_what_bergamots_engine_checks_and_estimates_is_no_translation(tmp_path):
+    folder = marian_folder(tmp_path / "model")
+    settings = "check-bytearray: true\nquality: quality.bin\nssplit-mode: paragraph\nbeam-size: 3\n"
+    (folder / "decoder.yml").write_text(settings)
+    assert marian.read(folder).decode_hparams.startswith("beam_size=3,")
+
+
 def test_what_decoder_yml_lacks_has_marians_defaults(tmp_path):
     """Without the file, OPUS-MT's."""
     folder = marian_folder(tmp_path / "model")
