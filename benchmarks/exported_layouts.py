@@ -40,6 +40,7 @@ from t2t_lite.interop.export import marian
 from t2t_lite.search.decode_hparams import DecodeHParams
 
 LIMIT = 1e-4  # of the difference of logits
+MARIANS = {"post-norm": POST, "pre-norm": PRE, "recurrent": {**POST, "decoder_self": "ssru"}}
 VOCABULARIES = 4  # of a layout, with which the text is split
 
 
@@ -101,7 +102,7 @@ def marians(folder: pathlib.Path, lines: list[str], args: argparse.Namespace) ->
     yield "|---|---:|---:|---:|---:|"
     some = [line for line in lines if line.strip()][: args.pairs]
     pairs = (some, [*some[1:], some[0]])
-    for name, steps in (("post-norm", POST), ("pre-norm", PRE)):
+    for name, steps in MARIANS.items():
         worst, largest = 0.0, 0.0
         for seed in range(args.models):
             place = folder / f"{name}{seed}"
