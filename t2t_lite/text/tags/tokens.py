@@ -92,6 +92,7 @@ _SYMBOLS = rf"""
   | \[%[^\[\]%\n]++%\]
   | \#\#\#[\w.\-]+\#\#\#                             # TYPO3
   | \*\|[^|\s]++\|\*                               # Mailchimp
+  | \[\[[\w.+*${{}}\-]++\]\]
   | \[%(?:\d+\$)?[a-z]+(?::\w+)?\]                 # Lokalise
   | \[X\d+X\]                                     # Weblate, in place of what it protects
   | %\(\w+\)[-+\#0]*+[\d.]*+[a-zA-Z]              # Python

@@ -117,6 +117,7 @@ def test_the_text_of_a_script_is_hidden():
         "[% name %]",
         "[%1$s:name]",
         "[%i]",
+        "[[${user}]]",
         "###FIRST_NAME###",
         "*|FNAME|*",
         "%%name%%",
