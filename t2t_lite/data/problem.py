@@ -5,6 +5,7 @@ imports neither TensorFlow nor Keras: listing problems must stay quick.
 """
 
 import abc
+import os
 import pathlib
 import re
 from collections.abc import Sequence
@@ -250,7 +251,8 @@ class Problem(abc.ABC):
         """Returns the data files of a split after checking that all exist.
 
         Raises:
-            UserError: a file is missing; the message names it and the command that generates it.
+            UserError: a file is missing, and the message names it and the command that generates
+                it; or the split has no example, except the one that is trained on.
         """
         paths = self.filepaths(data_dir, split)
         for path in paths:
@@ -260,6 +262,11 @@ class Problem(abc.ABC):
                     f"t2t-datagen --problem={self.generated_by} --data_dir={data_dir}, or, if the "
                     "data has moved, name its folder with --data_dir"
                 )
+        if paths and split != DatasetSplit.TRAIN and not any(map(os.path.getsize, paths)):
+            raise UserError(
+                f"{paths[0]}: problem {self.name!r} has no example in its {split} split; let it "
+                "yield some, delete its files and generate them again"
+            )
         return paths
 
     def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:

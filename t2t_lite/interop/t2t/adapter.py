@@ -121,10 +121,14 @@ class ProblemAdapter(problem.Problem):
         return bool(self.upstream.has_inputs)
 
     def filepaths(self, data_dir: str, split: str) -> list[str]:
-        """Returns the data files of a split; those found if `generate_data` is the user's."""
+        """Returns the data files of a split; those found if `generate_data` is the user's.
+
+        A user's `filepattern` says which files are read, not which are generated.
+        """
         if overrides(self.upstream, "filepattern"):
             pattern = self.upstream.filepattern(data_dir, split)
-            return sorted(glob.glob(pattern)) or [pattern]
+            if found := sorted(glob.glob(pattern)):
+                return found
         return self._shards(data_dir, split, self._number_of_files(data_dir, split))
 
     def _shards(self, data_dir: str, split: str, count: int) -> list[str]:

@@ -1,5 +1,6 @@
 """Members of T2T's problems, and members of users' own, in the manner of user directories."""
 
+import pathlib
 import sys
 from collections.abc import Callable
 
@@ -468,6 +469,45 @@ class Borrowing(Base):
         whole, folders[0], "train"
     )
     assert borrowing.vocab_files() == whole.vocab_files()
+
+
+def test_a_pattern_of_ones_own_names_no_file_that_is_generated(usr, folders):
+    usr(
+        """
+@registry.register_problem
+class Patterned(Base):
+  def filepattern(self, data_dir, mode, shard=None):
+    return super(Patterned, self).filepattern(data_dir, mode, shard)
+"""
+    )
+    generate("patterned", folders)
+    paths = registry.problem("patterned").existing_filepaths(folders[0], "eval")
+    assert [pathlib.Path(path).name for path in paths] == ["patterned-dev-00000-of-00001"]
+
+
+def test_a_split_without_examples_is_not_evaluated_on(usr, folders):
+    usr(
+        """
+@registry.register_problem
+class Short(text_problems.ChoppedTextProblem):
+  remainder_policy = "drop"
+  sequence_length = 8
+  approx_vocab_size = 2**8
+  num_train_shards = num_dev_shards = 1
+
+  def train_text_filepaths(self, tmp_dir):
+    return [os.path.join(tmp_dir, "train.txt")]
+
+  def dev_text_filepaths(self, tmp_dir):
+    return [os.path.join(tmp_dir, "dev.txt")]
+"""
+    )
+    for name, text in (("train", "abc def " * 20), ("dev", "a")):
+        pathlib.Path(folders[1], f"{name}.txt").write_text(text, encoding="utf-8")
+    short = generate("short", folders)
+    assert short.existing_filepaths(folders[0], "train")
+    with pytest.raises(UserError, match="problem 'short' has no example in its eval split"):
+        short.existing_filepaths(folders[0], "eval")
 
 
 def test_base_classes_have_t2ts_members(usr, caplog):
