@@ -63,7 +63,11 @@ class ExitError(UserError):
 
 def describe_os_error(error: OSError) -> str:
     """Returns what the system refused, after the name of the file or folder, if it is known."""
-    what = "the disk is full" if error.errno == errno.ENOSPC else error.strerror or str(error)
+    what = error.strerror or str(error)
+    if error.errno == errno.ENOSPC:
+        what = "the disk is full"
+    elif error.errno == errno.EEXIST and os.path.isfile(error.filename or ""):
+        what = "it is a file: name a folder"
     return f"{error.filename}: {what}" if error.filename else what
 
 

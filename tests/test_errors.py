@@ -2,7 +2,9 @@
 
 import time
 
-from t2t_lite.errors import did_you_mean, quoted
+import pytest
+
+from t2t_lite.errors import describe_os_error, did_you_mean, quoted
 
 
 def test_what_a_file_holds_is_quoted_in_short():
@@ -16,3 +18,11 @@ def test_the_nearest_name_is_found_in_short_time():
     did_you_mean("corpus/par-00001.txt", names)
     assert did_you_mean("x" * 10**6, names) == ""
     assert time.thread_time() - start < 5
+
+
+def test_a_file_in_the_place_of_a_folder_is_said_to_be_one(tmp_path):
+    path = tmp_path / "data"
+    path.touch()
+    with pytest.raises(FileExistsError) as raised:
+        path.mkdir(exist_ok=True)
+    assert describe_os_error(raised.value) == f"{path}: it is a file: name a folder"

@@ -49,6 +49,7 @@ PAIRS = (
     Row(500_000, Choice("transformer_pairs150k", 20_000, 8_000)),
     Row(math.inf, Choice("transformer_base", 100_000, 32_000)),
 )
+_FULL = 0.9  # Of its problem's size, which is not met exactly, at least so much.
 _SAME = 2  # Vocabularies whose sizes differ by no more than this factor are equally good.
 
 # For the trees of a small treebank.
@@ -113,7 +114,8 @@ def advise(problem: Problem, data_dir: str) -> Advice | None:
     if not choice.subwords:
         return Advice(examples, subwords, choice)
     # A vocabulary may be smaller than its problem says: a small text has no more subwords.
-    is_small = problem.approx_vocab_size * _SAME < choice.subwords
+    is_full = subwords > _FULL * problem.approx_vocab_size
+    is_small = is_full and problem.approx_vocab_size * _SAME < choice.subwords
     is_large = min(problem.approx_vocab_size, subwords) > choice.subwords * _SAME
     is_other_size = is_small or is_large
     better = other_vocabulary(problem, choice.subwords) if is_other_size else ""

@@ -149,6 +149,7 @@ def test_of_vocabularies_of_its_own_type_the_nearest(name, subwords, found):
         # The text is too small for more.
         ("text2text_tmpdir_bpe", 90, 300, False, ""),
         ("text2text_tmpdir_bpe32k", 5000, 9000, False, ""),
+        ("text2text_tmpdir_bpe2k", 285, 527, False, ""),
         ("text2text_tmpdir_bpe2k", 5000, 2000, True, "text2text_tmpdir_bpe"),
         # No problem would make a smaller one than this says.
         ("text2text_tmpdir_bpe", 5000, 17_000, False, ""),
