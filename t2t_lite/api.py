@@ -14,7 +14,7 @@ from t2t_lite.data.generation import generator
 from t2t_lite.data.generation.config import TMP_DIR, DatagenOptions
 from t2t_lite.data.problem import SPLITS, DatasetSplit, Problem
 from t2t_lite.decoding.config import FLOAT32, TENSORFLOW
-from t2t_lite.errors import UsageError, UserError, did_you_mean
+from t2t_lite.errors import UsageError, UserError, did_you_mean, quoted
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.progress import shown_progress
 from t2t_lite.runs import run_folder
@@ -168,7 +168,9 @@ def generate_data(
     problem = _problem(problem)
     settings = DatagenOptions(**_known(DatagenOptions, options))
     folders = _expanded(data_dir), _expanded(tmp_dir)
-    for folder in folders:
+    for name, folder in zip(("data_dir", "tmp_dir"), folders, strict=True):
+        if not folder:  # would be the folder in which the program was started
+            raise UsageError(f"{name} is empty: name a folder")
         pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
     with shown_progress():
         generator.generate_data(problem, *folders, settings)
@@ -219,7 +221,7 @@ def train(
     config = TrainerConfig(
         data_dir=str(data_dir),
         output_dir=str(output_dir),
-        problem=problem if isinstance(problem, str) else problem.name,
+        problem=problem if isinstance(problem, str) else _problem(problem).name,
         model=model,
         hparams_set=hparams_set,
         hparams=hparams,
@@ -372,7 +374,21 @@ def _split(name: str) -> str:
 
 
 def _problem(problem: str | Problem) -> Problem:
-    return registry.problem(problem) if isinstance(problem, str) else problem
+    """Returns the problem of that name, or the problem itself.
+
+    Raises:
+        UsageError: the name is not registered, or it is neither.
+    """
+    if isinstance(problem, str):
+        return registry.problem(problem)
+    if isinstance(problem, Problem):
+        return problem
+    is_class = isinstance(problem, type) and issubclass(problem, Problem)
+    remedy = f"; make one: {problem.__name__}()" if is_class else ""
+    raise UsageError(
+        f"problem={quoted(problem)}: expected a registered name or an object of a class derived "
+        f"from Problem{remedy}"
+    )
 
 
 def _known(config: type, settings: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -23,6 +23,7 @@ from support.terms import forward_terms
 from t2t_lite import registry
 from t2t_lite.data.generation import generator
 from t2t_lite.errors import UsageError, UserError
+from t2t_lite.problems.text2text_tmpdir import Text2textTmpdir
 from t2t_lite.search.penalties import Penalty
 from t2t_lite.training.config import TrainerConfig
 
@@ -309,6 +310,36 @@ def test_an_unknown_problem_leaves_no_folder(tmp_path):
     with pytest.raises(UsageError, match="unknown problem"):
         t2t.generate_data("typo", data_dir=tmp_path / "data", tmp_dir=tmp_path)
     assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"problem": Text2textTmpdir}, r"expected a registered name .*: Text2textTmpdir\(\)$"),
+        ({"problem": None}, "problem=None: expected a registered name or an object"),
+        ({"problem": ["text2text_tmpdir"]}, "expected a registered name or an object"),
+        ({"data_dir": ""}, "data_dir is empty: name a folder"),
+        ({"tmp_dir": ""}, "tmp_dir is empty: name a folder"),
+        ({"pair_scores": "nowhere/s.txt", "clean": "min_score=0"}, r"nowhere/s\.txt: no such file"),
+        ({"pair_scores": ".", "clean": "min_score=0"}, "is not a regular file"),
+        ({"alignments": "nowhere/a.txt"}, r"nowhere/a\.txt: no such file"),
+    ],
+)
+def test_generation_names_what_it_cannot_use(tmp_path, monkeypatch, changes, message):
+    monkeypatch.chdir(tmp_path)
+    for side in ("inputs", "targets"):
+        (tmp_path / f"{side}.train.txt").write_text("a b\n" * 40, encoding="utf-8")
+    known = {"problem": "text2text_tmpdir", "data_dir": tmp_path / "data", "tmp_dir": tmp_path}
+    with pytest.raises(UserError, match=message):
+        t2t.generate_data(**known | changes)
+
+
+@pytest.mark.parametrize("name", ["file", "", "nowhere"])
+def test_what_is_no_run_folder_is_said_to_be_none(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match=f"^{name or 'an empty name'} is not a run folder: "):
+        t2t.open_run(name)
 
 
 def test_training_refuses_what_it_does_not_know(tmp_path):

@@ -360,7 +360,8 @@ def _read_json(path: pathlib.Path, output_dir: str) -> json_files.Fields:
 def _naming_missing(path: pathlib.Path, output_dir: str) -> Iterator[None]:
     try:
         yield
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise UserError(
-            f"{output_dir} is not a run folder: {path} is missing (t2t-trainer creates it)"
+            f"{output_dir or 'an empty name'} is not a run folder: {path} is missing (t2t-trainer "
+            "creates it)"
         ) from None

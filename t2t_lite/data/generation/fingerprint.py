@@ -272,8 +272,8 @@ def _beside_the_text(options: DatagenOptions) -> dict[str, str]:
     """Returns the digests of the files that are read beside the training text, by their options."""
     made_here = options.makes_alignments
     return {
-        "alignments": options.alignments if made_here else files.digest(options.alignments),
-        "pair_scores": files.digest(options.pair_scores) if options.pair_scores else "",
+        "alignments": options.alignments if made_here else contents(options.alignments),
+        "pair_scores": contents(options.pair_scores) if options.pair_scores else "",
     }
 
 
