@@ -358,7 +358,7 @@ class ClassLabelEncoder(TextEncoder):
         labels: the text of each label.
 
     Raises:
-        UsageError: there is no label, one is not a text, or two are the same.
+        UsageError: there is no label, one is not a line of text, or two are the same.
     """
 
     _FIRST = len(RESERVED_TOKENS)
@@ -368,6 +368,9 @@ class ClassLabelEncoder(TextEncoder):
         self._ids = {label: number for number, label in enumerate(self._labels, self._FIRST)}
         if not labels or len(self._ids) < len(labels) or "" in self._ids:
             raise UsageError(f"class_labels: expected different texts, got {quoted(list(labels))}")
+        for label in self._labels:
+            if "\n" in label:  # it would be several lines of outputs
+                raise UsageError(f"class_labels: expected texts of one line, got {quoted(label)}")
 
     @property
     def labels(self) -> Sequence[str]:

@@ -145,6 +145,10 @@ class TestLabels:
         with pytest.raises(UsageError, match="expected different texts"):
             text_encoder.ClassLabelEncoder(labels)
 
+    def test_a_label_is_one_line_of_outputs(self):
+        with pytest.raises(UsageError, match=r"expected texts of one line, got 'a\\nb'"):
+            text_encoder.ClassLabelEncoder(["a", "a\nb"])
+
 
 class TestTabs:
     encoder = text_encoder.TabEncoder(text_encoder.ByteTextEncoder(), "$$")
