@@ -218,7 +218,22 @@ class SearchFolder:
         """Returns all trials in the order of their numbers."""
         return [self._trial(trial) for trial in self.study.get_trials(deepcopy=False)]
 
+    def drawn(self, trial: "optuna.trial.FrozenTrial") -> str:
+        """Returns the hyperparameters of a trial, such as `"batch_size=512,pos=emb"`.
+
+        Raises:
+            UserError: another program has added it.
+        """
+        if HPARAMS not in trial.user_attrs:
+            raise UserError(
+                f"{self.folder / STUDY}: t2t-trainer has not drawn trial {trial.number}: other "
+                "programs may read the study, but must not add trials; restore it from a copy"
+            )
+        hparams: str = trial.user_attrs[HPARAMS]
+        return hparams
+
     def _trial(self, found: "optuna.trial.FrozenTrial") -> Trial:
+        hparams = assigned(self.drawn(found))
         state = _STATES[found.state.name]
         is_finished = state in (State.COMPLETE, State.PRUNED)
         step, value = (is_finished and self.best(found.number)) or (None, None)
@@ -226,7 +241,7 @@ class SearchFolder:
             number=found.number,
             folder=self.trial_folder(found.number),
             state=state,
-            hparams=assigned(found.user_attrs[HPARAMS]),
+            hparams=hparams,
             value=value,
             step=step,
             reason=found.user_attrs.get(REASON, ""),

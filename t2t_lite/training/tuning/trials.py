@@ -112,8 +112,7 @@ class Trials:
         return len(trials)
 
     def _hparams_of(self, number: int) -> str:
-        hparams: str = self.search.study.trials[number].user_attrs[HPARAMS]
-        return hparams
+        return self.search.drawn(self.search.study.trials[number])
 
     def _config_of(self, number: int) -> TrainerConfig:
         changes = filter(None, (self.config.hparams, self._hparams_of(number)))

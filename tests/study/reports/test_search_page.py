@@ -75,3 +75,10 @@ def test_what_mattered_is_what_decides(search):
 def test_a_report_does_not_replace_the_files_of_the_search(search):
     with pytest.raises(UserError, match=r"study\.db"):
         write_report([str(search.folder)], str(search.folder / "study.db"))
+
+
+def test_a_trial_that_another_program_has_added_is_named(search):
+    search.study.enqueue_trial({"rate": 0.5})
+    message = r"found/study\.db: t2t-trainer has not drawn trial 8: other programs may read"
+    with pytest.raises(UserError, match=message):
+        write_report([str(search.folder)], "")
