@@ -263,6 +263,8 @@ def evaluate(
     """
     from t2t_lite.training import checkpoint_evaluation, devices
 
+    if isinstance(metrics, str):  # whose letters would be the names
+        raise UsageError(f"metrics={metrics!r}: expected a list of names, such as [{metrics!r}]")
     dataset_split = _split(split)
     run = run if isinstance(run, Run) else open_run(run)
     hparams = DecodeHParams.of(run).copy(**decode_hparams)

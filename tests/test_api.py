@@ -334,6 +334,11 @@ def test_generation_names_what_it_cannot_use(tmp_path, monkeypatch, changes, mes
         t2t.generate_data(**known | changes)
 
 
+def test_a_name_in_place_of_a_list_of_metrics_is_refused():
+    with pytest.raises(UsageError, match=r"metrics='bleu': expected a list .* \['bleu'\]$"):
+        t2t.evaluate("any", metrics="bleu")
+
+
 @pytest.mark.parametrize("name", ["file", "", "nowhere"])
 def test_what_is_no_run_folder_is_said_to_be_none(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)

@@ -70,10 +70,12 @@ class Callbacks:
             others: called after these.
 
         Raises:
-            UsageError: there is no such class, or one of the others is not a `Callback`.
+            UsageError: there is no such class, or the others are not a list of `Callback` objects.
             CallbackError: a constructor fails.
         """
         kinds = {name: registry.callback(name) for name in split(names)}
+        if not isinstance(others, Iterable):
+            raise UsageError(f"callbacks: expected a list of objects, got {quoted(others)}")
         others = list(others)
         for other in others:
             if not isinstance(other, Callback):

@@ -157,6 +157,9 @@ def test_what_is_no_callback_is_refused():
     for given in (Notes, print):
         with pytest.raises(UsageError, match="is not an object of a class derived"):
             Callbacks.of("", [given])
+    for given in (Notes(), None):
+        with pytest.raises(UsageError, match="callbacks: expected a list of objects, got"):
+            Callbacks.of("", given)
 
 
 def test_the_command_refuses_an_unknown_name_at_once():
