@@ -31,13 +31,18 @@ class Quality:
 
     def __init__(self):
         self.seen = []
+        self.longest = 100
 
     def origin(self):
         return "a quality model"
 
     def confidences(self, source, outputs):
         self.seen += [(source, output) for output in outputs]
-        return [round(len(output.split()) / 4, 4) for output in outputs]
+        together = [len(f"{source} {output}".split()) for output in outputs]
+        found = [round(len(output.split()) / 4, 4) for output in outputs]
+        return [
+            own if size <= self.longest else None for own, size in zip(found, together, strict=True)
+        ]
 
 
 @pytest.fixture
@@ -86,6 +91,28 @@ def test_python_json_and_http_tell_the_same(decoder, opened, tmp_path):
     (answer,) = answers_of(translate, [request_of(body, ServerConfig())])
     answered = json.loads(answer)["translations"]
     assert [[h["confidence"] for h in row["hypotheses"]] for row in answered] == wanted
+
+
+def test_an_output_that_is_too_long_for_the_quality_model_is_named(
+    decoder, opened, tmp_path, caplog
+):
+    """It has no confidence, and needs a review; others have theirs."""
+    decoder.text.quality.longest = 5
+    found = Translator(decoder)(["a file now", "now"], 2)
+    assert [[one.confidence for one in own] for own in found] == [[None, 0.5], [0.25, 0.0]]
+    assert "text 1 is not given a confidence: with its output it has more than 5" in caplog.text
+
+    translate = RequestTranslator(decoder, ServerMetrics(), ServerConfig())
+    body = json.dumps({"texts": ["a file now", "now"]}).encode()
+    (answer,) = answers_of(translate, [request_of(body, ServerConfig())])
+    rows = json.loads(answer)["translations"]
+    assert [row["hypotheses"][0]["confidence"] for row in rows] == [None, 0.25]
+
+    (tmp_path / "a.po").write_text(PO)
+    documents.run(config_of(tmp_path, "a.po", review_below=0.2))
+    first, second = (tmp_path / "out.a.po").read_text().split("\n\n")
+    assert "fuzzy" in first
+    assert "fuzzy" not in second
 
 
 def test_without_a_quality_model_nothing_is_told(decoder):

@@ -70,6 +70,13 @@ def test_confidence_sorts_outputs_by_their_quality(trained, tmp_path):
     alone = [quality.confidences(source, [text])[0] for _, text, _ in outputs[:5]]
     np.testing.assert_allclose(together, alone, atol=2e-4)
     assert quality.confidences(source, []) == []
+    own, long, other = quality.confidences(source, [outputs[0][1], "cat " * 100, "dog"])
+    assert long is None, "it has more subwords than the model has learned"
+    assert own == pytest.approx(together[0], abs=2e-4)
+    assert 0 <= other <= 1
+    assert quality.confidences("cat " * 100, ["dog"]) == [None]
+    quality.longest = 4096
+    assert 0 <= quality.confidences("cat " * 100, ["dog"])[0] <= 1
 
     folder = tmp_path / "translator"
     noisy_run(folder / "run", hidden_size=16, num_hidden_layers=1)

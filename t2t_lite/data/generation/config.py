@@ -14,6 +14,11 @@ MADE_HERE = "auto"
 # The default folder of raw files, which is T2T's.
 TMP_DIR = "/tmp/t2t_datagen"
 
+SKIP_BAD_HELP = (
+    "Skip and count unreadable input, such as lines that are not UTF-8, malformed trees and the "
+    "rest of a truncated compressed file, instead of stopping with an error."
+)
+
 
 @dataclasses.dataclass(frozen=True)
 class DatagenOptions(Config):
@@ -69,11 +74,7 @@ class DatagenOptions(Config):
         "deals its samples over all splits. The vocabulary does not depend on it. 0 writes all.",
         minimum=0,
     )
-    skip_bad: bool = setting(
-        False,
-        "Skip and count unreadable input, such as lines that are not UTF-8, malformed trees and "
-        "the rest of a truncated compressed file, instead of stopping with an error.",
-    )
+    skip_bad: bool = setting(False, SKIP_BAD_HELP)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,9 +1,12 @@
 """Confidence: how good each output is, by a quality model (`--quality_run`)."""
 
+import logging
 import types
 
 from t2t_lite.decoding.hypotheses import Hypothesis, Source
 from t2t_lite.decoding.stages.stage import Stage
+
+log = logging.getLogger(__name__)
 
 
 class Confidence(Stage):
@@ -17,4 +20,11 @@ class Confidence(Stage):
         if quality is None:
             return hypotheses
         found = quality.confidences(source.text, [h.output.text for h in hypotheses])
+        if None in found:
+            log.warning(
+                "text %d is not given a confidence: with its output it has more than %d subwords, "
+                "which the quality model has not learned (max_length)",
+                source.number,
+                quality.longest,
+            )
         return [h.telling(confidence=own) for h, own in zip(hypotheses, found, strict=True)]

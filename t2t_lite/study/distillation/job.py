@@ -79,7 +79,11 @@ def run(config: DistillConfig, search: DecoderConfig) -> None:
     folder = pathlib.Path(os.path.abspath(config.output_problem_dir))  # "." has no name
     if search.decode_shards > 1:
         folder = pathlib.Path(name_of_part(str(folder), search.worker_id))
-    problem = check_problem(registry.problem(config.problem), config.problem)
+    problem = check_problem(
+        registry.problem(config.problem),
+        f"--problem={config.problem}",
+        "--decode_hparams=target_language=CODE",
+    )
     if config.teacher:
         search = _with_teacher(config, search)
     folder.parent.mkdir(parents=True, exist_ok=True)

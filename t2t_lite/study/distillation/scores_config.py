@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from t2t_lite.data.generation.config import TMP_DIR
+from t2t_lite.data.generation.config import SKIP_BAD_HELP, TMP_DIR
 from t2t_lite.settings import Config, setting
 
 _RUN = (
@@ -25,6 +25,9 @@ class ScoresConfig(Config):
         TMP_DIR,
         "Folder of raw files. Downloads are saved to it; your own text is read from it.",
         path=True,
+    )
+    skip_bad: bool = setting(
+        False, f"{SKIP_BAD_HELP} Needed here if t2t-datagen reads the text with --skip_bad."
     )
     forward: str = setting(
         "", f"Model that translates sources into targets. {_RUN}", path=True, group="The models"

@@ -117,7 +117,11 @@ class _Scoring:
         self._search = search
         self._part = part
         self._sides = text_files(part, DatasetSplit.TRAIN)
-        self._problem = check_problem(registry.problem(config.problem), config.problem)
+        self._problem = check_problem(
+            registry.problem(config.problem),
+            f"--problem={config.problem}",
+            "--source_language=CODE and --target_language=CODE",
+        )
 
     def write(self, output: pathlib.Path) -> None:
         """Scores, and writes the file, unless it has been made from the same."""
@@ -168,7 +172,9 @@ class _Scoring:
             PairWriter(self._part, DatasetSplit.TRAIN) as writer,
             progress("reading text", unit="pairs") as advance,
         ):
-            for pair in pairs_to_clean(self._problem, config.data_dir, config.tmp_dir):
+            for pair in pairs_to_clean(
+                self._problem, config.data_dir, config.tmp_dir, config.skip_bad
+            ):
                 whole.append(all(map(has_text, pair)) and max(map(_bytes_of, pair)) <= LONGEST)
                 if whole[-1]:
                     writer.write(*pair)

@@ -29,7 +29,11 @@ def run(config: ShortlistConfig) -> None:
         DataError: text and alignments do not fit each other.
     """
     opened = RunFolder.open(config.output_dir)
-    problem = check_problem(opened.problem, opened.problem.name)
+    problem = check_problem(
+        opened.problem,
+        f"--output_dir={config.output_dir}: {opened.problem.name}",
+        "a run of its own",
+    )
     encoders = opened.encoders
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)

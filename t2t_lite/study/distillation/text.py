@@ -16,6 +16,7 @@ from t2t_lite.errors import DataError, UsageError
 from t2t_lite.problems.text2text_tmpdir import text_files
 from t2t_lite.progress import progress
 from t2t_lite.runs.run_folder import RunFolder
+from t2t_lite.text.bad_input import BadInput
 from t2t_lite.text.text_files import iterate_lines
 
 Pair = tuple[str, str]  # source and target, one line each
@@ -23,8 +24,13 @@ Pair = tuple[str, str]  # source and target, one line each
 _LINE_ENDS = str.maketrans("\n\r", "  ")
 
 
-def check_problem(problem: object, name: str) -> Text2TextProblem:
+def check_problem(problem: object, given: str, alone: str) -> Text2TextProblem:
     """Returns a problem that consists of pairs of text.
+
+    Args:
+        problem: the problem.
+        given: the flag that names it, for messages.
+        alone: what a member of a mixture needs to be named by itself, for messages.
 
     Raises:
         UsageError: it does not.
@@ -37,11 +43,11 @@ def check_problem(problem: object, name: str) -> Text2TextProblem:
         or problem.writes_files
         or problem.encodes_samples
     ):
-        raise UsageError(f"--problem={name}: only pairs of text can be distilled")
+        raise UsageError(f"{given}: this command reads only pairs of text")
     if problem.members != (problem,):
         raise UsageError(
-            f"--problem={name} is a mixture: distil its members, such as --problem="
-            f"{problem.members[0].name}, each with --decode_hparams=target_language=CODE"
+            f"{given} is a mixture: name one of its members, such as "
+            f"{problem.members[0].name}, with {alone}"
         )
     return problem
 
@@ -131,14 +137,23 @@ class PairWriter:
                 file.write(f"{text}\n")
 
 
-def pairs_to_clean(problem: Text2TextProblem, data_dir: str, tmp_dir: str) -> Iterator[Pair]:
-    """Yields the pairs that `t2t-datagen --clean` reads, in their order; arguments as above.
+def pairs_to_clean(
+    problem: Text2TextProblem, data_dir: str, tmp_dir: str, skip_bad: bool
+) -> Iterator[Pair]:
+    """Yields the pairs that `t2t-datagen --clean` reads, in their order.
+
+    Args:
+        problem: as in `write_splits`.
+        data_dir: likewise.
+        tmp_dir: likewise.
+        skip_bad: whether to skip what cannot be read, as `t2t-datagen --skip_bad`.
 
     Raises:
         UserError: a raw file is not available.
         DataError: the raw text is unusable.
     """
     problem.check()
+    problem.bad_input = BadInput(skip=skip_bad)
     problem.fetch_sources(tmp_dir, DatasetSplit.TRAIN)
     return _pairs(problem, data_dir, tmp_dir, DatasetSplit.TRAIN)
 

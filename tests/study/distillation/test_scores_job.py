@@ -260,6 +260,27 @@ def test_the_backward_model_reads_the_sides_exchanged(config, monkeypatch):
     ]
 
 
+def test_lines_that_cannot_be_read_have_no_score_with_skip_bad(config, monkeypatch):
+    def samples(self, data_dir, tmp_dir, dataset_split):
+        yield {"inputs": "so", "targets": "ja"}
+        self.bad_input(DataError("line 2: not UTF-8"))
+        yield {"inputs": "so it is", "targets": "so ist es"}
+
+    monkeypatch.setattr(Pairs, "generate_samples", samples)
+    with pytest.raises(DataError, match="line 2"):
+        scored(config)
+    assert len(scored(dataclasses.replace(config, skip_bad=True))) == 2
+
+
+def test_other_problems_than_pairs_are_refused(config):
+    for name, reason in (
+        ("sentiment_imdb", "this command reads only pairs of text"),
+        ("translate_many_libreoffice", "name one of .* --source_language=CODE and --target_lang"),
+    ):
+        with pytest.raises(UsageError, match=f"--problem={name}.*{reason}"):
+            scored(dataclasses.replace(config, problem=name))
+
+
 def test_a_text_without_pairs(config, monkeypatch):
     monkeypatch.setattr(Pairs, "pairs", [])
     with pytest.raises(DataError, match=r"scores_test_pairs has no training pairs in .*raw"):

@@ -5,11 +5,12 @@ import pytest
 from support.copying import HOSTILE
 from support.texts import decoded_pairs
 from t2t_lite import registry
+from t2t_lite.data.generation.config import DatagenOptions
 from t2t_lite.data.generation.generator import generate_data
 from t2t_lite.data.text_problems import Text2TextProblem, VocabType
-from t2t_lite.errors import UsageError, UserError
-from t2t_lite.problems.text2text_tmpdir import text_files
-from t2t_lite.study.distillation.text import check_problem, pairs_of, write_splits
+from t2t_lite.errors import DataError, UsageError, UserError
+from t2t_lite.problems.text2text_tmpdir import Text2textTmpdir, text_files
+from t2t_lite.study.distillation.text import check_problem, pairs_of, pairs_to_clean, write_splits
 
 
 @registry.register_problem("distill_test_pairs")
@@ -68,15 +69,41 @@ def test_a_missing_file_of_text_is_named(tmp_path):
 @pytest.mark.parametrize("name", ["text2self_tmpdir", "sentiment_imdb", "distill_test_pairs_copy"])
 def test_other_problems_than_pairs_are_refused(name):
     problem = registry.problem(name)
-    with pytest.raises(UsageError, match=f"--problem={name}: only pairs of text"):
-        check_problem(problem, name)
+    with pytest.raises(UsageError, match=f"--problem={name}: this command reads only pairs of"):
+        check_problem(problem, f"--problem={name}", "its languages")
 
 
 def test_a_mixture_is_refused_with_the_name_of_a_member():
     problem = registry.problem("translate_many_libreoffice")
-    message = r"is a mixture: .*--problem=translate_ende_libreoffice.*target_language=CODE"
+    message = (
+        r"--problem=p is a mixture: .*such as translate_ende_libreoffice\S*, with its languages"
+    )
     with pytest.raises(UsageError, match=message):
-        check_problem(problem, problem.name)
+        check_problem(problem, "--problem=p", "its languages")
+
+
+def test_pairs_to_clean_are_those_that_t2t_datagen_reads(tmp_path):
+    """With `--skip_bad`, too."""
+    lines = [b"line %d" % number for number in range(40)]
+    lines[3] = b"caf\xe9"
+    for side in ("inputs", "targets"):
+        (tmp_path / f"{side}.train.txt").write_bytes(b"\n".join(lines) + b"\n")
+        (tmp_path / f"{side}.eval.txt").write_bytes(b"dev\n")
+
+    class Files(Text2textTmpdir):
+        base_name = "distill_test_files"
+        vocab_type = VocabType.CHARACTER
+
+    def read(skip_bad):
+        return list(pairs_to_clean(Files(), "", str(tmp_path), skip_bad))
+
+    with pytest.raises(DataError, match=r"inputs\.train\.txt, line 4: "):
+        read(skip_bad=False)
+    problem, options = Files(), DatagenOptions(skip_bad=True, num_workers=1)
+    generate_data(problem, str(tmp_path / "data"), str(tmp_path), options)
+    found = read(skip_bad=True)
+    assert sorted(found) == sorted(decoded_pairs(problem, tmp_path / "data", "train"))
+    assert len(found) == 39
 
 
 @registry.register_problem("distill_test_hostile")
