@@ -81,7 +81,7 @@ def test_a_line_is_read_once(encoders, monkeypatch):
     monkeypatch.setattr(tokens, "_found", lambda *given: read.append(given) or found(*given))
     text = "w1 <b>w2</b> w3"
     decoder_of(encoders).text.encode([text], TextOptions(markup="html"))
-    assert read == [(text, "html")]
+    assert [given[:2] for given in read] == [(text, "html")]
 
 
 def test_xml_and_placeholders_are_not_cut(encoders):
