@@ -1,11 +1,16 @@
 """Fixtures that all tests share."""
 
+import contextlib
 import ctypes
+import fcntl
 import gc
+import importlib.util
 import os
 import pathlib
 import resource
 import shutil
+from collections.abc import Iterator
+from typing import Any
 
 import hypothesis
 import pytest
@@ -117,6 +122,28 @@ def shared_data() -> pathlib.Path:
     return _shared("data")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[Any]:
+    """Imports all tests, and TensorFlow, without the garbage collector: they are here to stay."""
+    gc.disable()
+    try:
+        with _compiled_once():
+            return (yield)
+    finally:
+        gc.enable()
+
+
+@contextlib.contextmanager
+def _compiled_once() -> Iterator[None]:
+    """Lets one worker after another import in a new environment: the first compiles for all."""
+    compiled = importlib.util.find_spec("tensorflow").cached
+    with pathlib.Path(__file__).open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if pathlib.Path(compiled).exists():
+            fcntl.flock(lock, fcntl.LOCK_UN)
+        yield
+
+
 def pytest_collection_finish() -> None:
     """Spares the garbage collector what stays until the end, and is called less often.
 
@@ -177,14 +204,18 @@ def two_devices() -> None:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _memory_is_given_back(_logical_devices):
+def _memory_is_given_back(request, _logical_devices):
     """Frees what a file has left: models and traces are in cycles, and TensorFlow keeps some."""
     from tensorflow.python.eager import context
     from tensorflow.python.framework import ops
 
+    from support import forks
+
     gradients = ops.gradient_registry._registry
     there, before = set(gradients), _resident_bytes()
     yield
+    if forks.is_ending(request.config):  # which frees all in a moment
+        return
     # Those of recomputed blocks and of the functions of loaded SavedModels, which it numbers.
     for name in set(gradients) - there:
         if name.rpartition("-")[2].isdigit():

@@ -148,6 +148,33 @@ def test_a_file_has_a_process_of_its_own_once_there_is_too_much_memory(
     assert not any(pathlib.Path("/proc", pid).exists() for pid in of_file["session"])
 
 
+_SAYS_WHETHER_IT_ENDS = """
+import pytest
+from support import forks
+
+@pytest.fixture(scope="module", autouse=True)
+def module(request):
+    yield
+    print("ends:", forks.is_ending(request.config))
+
+def test_one():
+    pass
+"""
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    ("flags", "ends"),
+    [
+        (("--numprocesses=1", "--fork-above=1"), True),
+        (("--numprocesses=1", "--fork-above=100000"), False),
+        (("--fork-above=1",), False),
+    ],
+)
+def test_a_child_knows_that_another_takes_its_place(tmp_path, flags, ends):
+    assert f"ends: {ends}" in run_tests(tmp_path, _SAYS_WHETHER_IT_ENDS, "-rA", *flags).stdout
+
+
 @pytest.mark.integration
 def test_the_last_lines_say_how_to_repeat_what_failed(tmp_path):
     source = (

@@ -18,6 +18,8 @@ import pytest
 from xdist.remote import serialize_warning_message
 from xdist.workermanage import unserialize_warning_message
 
+_NAME = "forks"  # of the plugin of a worker whose children run its tests
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declares the flag."""
@@ -35,7 +37,13 @@ def pytest_configure(config: pytest.Config) -> None:
     """Works in the workers alone."""
     mebibytes = config.getoption("fork_above")
     if mebibytes and hasattr(config, "workerinput"):
-        config.pluginmanager.register(_Forks(config, mebibytes << 20))
+        config.pluginmanager.register(_Forks(config, mebibytes << 20), _NAME)
+
+
+def is_ending(config: pytest.Config) -> bool:
+    """Whether this process is a child with more memory than the next file of tests may find."""
+    most_bytes = config.getoption("fork_above") << 20
+    return config.pluginmanager.has_plugin(_NAME) and _resident_bytes(os.getpid()) > most_bytes
 
 
 class _Forks:
@@ -49,6 +57,7 @@ class _Forks:
         self._is_child = False
         self._pid = 0  # of the child; 0: there is none
         self._pipe: Connection  # to the other of the two
+        self._told: list[tuple[str, dict[str, Any]]] = []  # by the child, of the test that it runs
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         self._tests = {item.nodeid: item for item in session.items}
@@ -68,7 +77,7 @@ class _Forks:
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         self._pipe.send((item.nodeid, nextitem and nextitem.nodeid))
         try:
-            for what, data in iter(self._pipe.recv, None):
+            for what, data in self._pipe.recv():
                 self._pass_on(item, what, data)
         except (EOFError, ConnectionResetError):
             self._die_as_the_child()
@@ -112,14 +121,15 @@ class _Forks:
                 plugins.unregister(plugin)
         for name, next_name in iter(self._pipe.recv, None):
             item, nextitem = self._tests[name], self._tests.get(next_name)
+            self._told = []
             self._config.hook.pytest_runtest_protocol(item=item, nextitem=nextitem)
-            self._pipe.send(None)
+            self._pipe.send(self._told)
         item.session._setupstate.teardown_exact(None)  # the fixtures of the session
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if self._is_child:
             to_data = self._config.hook.pytest_report_to_serializable
-            self._pipe.send(("report", to_data(config=self._config, report=report)))
+            self._told.append(("report", to_data(config=self._config, report=report)))
 
     def pytest_warning_recorded(
         self, warning_message: Any, when: str, nodeid: str, location: Any
@@ -127,7 +137,7 @@ class _Forks:
         if self._is_child:
             data = {"when": when, "nodeid": nodeid, "location": location}
             data["warning_message"] = serialize_warning_message(warning_message)
-            self._pipe.send(("warning", data))
+            self._told.append(("warning", data))
 
     def _end(self) -> None:
         self._pipe.send(None)
