@@ -228,6 +228,7 @@ def test_alignments_are_of_pairs(tmp_path):
         generate_data(registry.problem(JOINT), str(tmp_path), "", options)
 
 
+@pytest.mark.integration
 def test_report_and_inspection_show_what_is_trained(folder):
     problem = registry.problem(JOINT)
     blocks = list(report(problem, str(folder), "", DatagenOptions(), None))
@@ -273,6 +274,7 @@ def test_any_order_and_number_of_workers_gives_the_same_files(folder, tmp_path):
     )
 
 
+@pytest.mark.integration
 def test_shares_change_and_a_resumed_run_goes_on_with_the_same_examples(folder, tmp_path):
     """An empty source tells plain text; other segmentations and noise change nothing in it."""
     hparams = BasicHParams(

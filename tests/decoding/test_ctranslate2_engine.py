@@ -255,6 +255,7 @@ def test_details_are_those_of_tensorflow(run):
             assert_close(one.details.attention, other.details.attention, terms=terms)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_the_limit_of_a_source_is_its_own(run, beam_size):
     """Sources of all lengths, with limits that outputs reach, alone and together."""

@@ -258,7 +258,7 @@ def test_flags_are_short_for_the_decode_hparams(run, silent, tmp_path):
 def test_a_model_of_one_language_refuses_any(tmp_path):
     from support.small_runs import noisy_run
 
-    run = noisy_run(tmp_path / "run")
+    run = noisy_run(tmp_path / "run", hidden_size=16, num_hidden_layers=1)
     with pytest.raises(UsageError, match="source_language=de: the model has only one source"):
         make_decoder(run, "source_language=de")
 
@@ -360,6 +360,7 @@ def test_the_languages_of_a_call_are_checked_as_the_decode_hparams_are(
             translate.stream(["w1"], **given)
 
 
+@pytest.mark.integration
 def test_requests_in_several_languages_share_a_batch(silent):
     translator = RequestTranslator(silent, ServerMetrics(), ServerConfig())
     pairs = [Languages(s, t) for s in LANGUAGES for t in LANGUAGES]

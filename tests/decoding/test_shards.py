@@ -63,10 +63,11 @@ def test_what_cannot_be_shared_is_refused(words, message, tmp_path, monkeypatch)
     assert message in refusal(t2t_decoder.main, *own, *words)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("engine", ["tensorflow", "ctranslate2"])
 def test_joined_outputs_are_those_of_one_process(engine, tmp_path):
     """With scores, which show every rounding; and whatever worker is started again."""
-    noisy_run(tmp_path / "run")
+    noisy_run(tmp_path / "run", hidden_size=16, num_hidden_layers=1)
     lines = [f"line {number} " + "word " * (number % 7) for number in range(50)]
     own = "--decode_hparams=beam_size=2,extra_length=1", f"--engine={engine}", "--worker_gpu=0"
     own = *own, "--output_format=json"

@@ -24,6 +24,8 @@ FEATURES = {
     "inputs": np.array([[5, 9, 1], [4, 1, 0]], np.int32),
     "targets": np.array([[3, 1], [7, 1]], np.int32),
 }
+pytestmark = pytest.mark.integration  # models with layers of others are traced
+
 OWN = ("alone", "listed", "by_name", "sequential", "functional", "above")
 
 

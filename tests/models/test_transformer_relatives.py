@@ -44,6 +44,7 @@ def test_computes_what_t2t_computes(folder, restored):
             assert_close(found[real], wanted, terms, err_msg=name)
 
 
+@pytest.mark.integration
 def test_gradients_are_those_of_t2t(folder, restored):
     model, settings = restored
     forward, recorded = np.load(folder / "forward.npz"), np.load(folder / "gradients.npz")

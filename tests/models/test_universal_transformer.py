@@ -48,6 +48,7 @@ def pondering_of(model, features, monkeypatch):
     return {side: [ops.convert_to_numpy(part) for part in found] for side, found in seen.items()}
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("batch", ["a", "b/4"])
 def test_positions_ponder_as_in_t2t(golden, batch, monkeypatch):
     folder = golden / "compared" / "universal_transformer_act"

@@ -19,13 +19,8 @@ from t2t_lite.problems import _locale_slots, locale
 from t2t_lite.problems._locale_frames import CLAUSES, FRAMES, FRAMES2, continued, french_spaces
 
 LANGUAGES = ("de", "fr")
-SETS = [
-    (language, edition)
-    if edition == 1
-    else pytest.param(language, edition, marks=pytest.mark.integration)
-    for edition in (1, 2)
-    for language in LANGUAGES
-]
+EDITIONS = (1, 2)
+SETS = [*itertools.product(LANGUAGES, EDITIONS)]
 
 
 def all_pairs(language: str, edition: int = 1) -> list[locale.Pair]:
@@ -39,7 +34,7 @@ def test_is_the_recorded_text(language, edition):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("edition", [1, 2])
+@pytest.mark.parametrize("edition", EDITIONS)
 def test_generates_the_same_again(language, edition):
     first, second = (list(itertools.islice(locale._pairs(language, edition), 500)) for _ in "ab")
     assert first == second
@@ -54,12 +49,14 @@ def test_splits_are_disjoint_and_of_full_size(language, edition):
     assert len({english for english, _ in all_pairs(language, edition)}) == 32_000
 
 
-@pytest.mark.parametrize("edition", [1, pytest.param(2, marks=pytest.mark.integration)])
+@pytest.mark.integration
+@pytest.mark.parametrize("edition", EDITIONS)
 def test_both_sets_have_the_same_english(edition):
     german, french = ([english for english, _ in all_pairs(code, edition)] for code in LANGUAGES)
     assert german == french
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(("language", "edition"), SETS)
 def test_lines_are_clean(language, edition):
     for line in (side for pair in all_pairs(language, edition) for side in pair):
@@ -69,6 +66,7 @@ def test_lines_are_clean(language, edition):
         assert line[0].isupper() or line[0].isdigit(), line
 
 
+@pytest.mark.integration
 def test_french_spaces_are_unbreakable() -> None:
     lines = [french for _, french in all_pairs("fr")]
     for line in lines:
@@ -220,6 +218,7 @@ def test_test_words_occur_in_training(language):
     assert len(unknown) < 0.001 * len(words(DatasetSplit.TEST)), unknown
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(("language", "edition"), SETS)
 def test_problems_yield_the_corpus(language, edition):
     name = f"translate_en{language}_locale{'' if edition == 1 else edition}"

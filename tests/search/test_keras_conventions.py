@@ -1,5 +1,6 @@
 """Search over plain Keras models whose caller shifts the targets, as in Keras's tutorials."""
 
+import functools
 import itertools
 
 import keras
@@ -184,7 +185,13 @@ TUTORIALS = {
 }
 
 
-@pytest.mark.parametrize(("make", "arguments"), TUTORIALS.values(), ids=TUTORIALS)
+@pytest.mark.parametrize(
+    ("make", "arguments"),
+    [
+        pytest.param(*row, id=name, marks=() if name == "transformer" else pytest.mark.integration)
+        for name, row in TUTORIALS.items()
+    ],
+)
 def test_steps_give_the_probabilities_of_the_whole(make, arguments):
     keras.utils.set_random_seed(1)
     model = make()
@@ -215,21 +222,29 @@ def test_an_unknown_target_is_no_padding():
     np.testing.assert_allclose(found[:, 0], whole[:, 1], rtol=1e-4, atol=1e-5)
 
 
+@functools.cache
+def searching(make):
+    return BeamSearch(make(), 2, **TUTORIAL)
+
+
+def of_five():
+    return rnn(5)
+
+
 LIMITS = {
     "positions": (transformer, 8, 3, "max_lengths=8: .* at most 7 positions of targets"),
     "source": (transformer, 2, 9, "inputs have 9 .* at most 7 positions of sources"),
-    "fixed": (lambda: rnn(5), 6, 5, "max_lengths=6: .* at most 5 positions of targets"),
-    "fixed source": (lambda: rnn(5), 2, 6, "inputs have 6 .* at most 5 positions of sources"),
-    "too short": (lambda: rnn(5), 2, 4, "inputs have 4 .* at least 5 positions of sources"),
+    "fixed": (of_five, 6, 5, "max_lengths=6: .* at most 5 positions of targets"),
+    "fixed source": (of_five, 2, 6, "inputs have 6 .* at most 5 positions of sources"),
+    "too short": (of_five, 2, 4, "inputs have 4 .* at least 5 positions of sources"),
     "equal": (lambda: transformer(equal=True), 4, 3, "max_lengths=4: .* at most 3 .* source of 3"),
 }
 
 
 @pytest.mark.parametrize(("make", "longest", "source", "message"), LIMITS.values(), ids=LIMITS)
 def test_a_limit_of_positions_is_named(make, longest, source, message):
-    search = BeamSearch(make(), 2, **TUTORIAL)
     with pytest.raises(UsageError, match=message):
-        search(np.full([1, source], 4), [longest])
+        searching(make)(np.full([1, source], 4), [longest])
 
 
 # ---- searches

@@ -18,6 +18,8 @@ from t2t_lite.search.sampling import RandomSearch
 from t2t_lite.search.stopping import T2TStopping
 
 EOS, A, B = 1, 2, 3
+# For CI alone: each row traces a search, and one of each kind is for every change.
+SELDOM = pytest.mark.integration
 NEVER = [0.0, 0.0, 0.0, 0.0]
 
 # [step, last, next]: what comes at step 3 is the same after all.
@@ -71,10 +73,12 @@ def compiled(model, penalty, constraints=(), is_prompt=False):
     [
         pytest.param(Penalty(), lambda n: 1, (A_, BA), id="none"),
         pytest.param(Penalty(1.0), lambda n: (5 + n) / 6, (BA, A_), id="t2t"),
-        pytest.param(Penalty(1.0, "average"), lambda n: n, (BA, A_), id="average"),
-        pytest.param(Penalty(3.0, "average"), lambda n: n**3, (ABA, BAB), id="long"),
+        pytest.param(Penalty(1.0, "average"), lambda n: n, (BA, A_), id="average", marks=SELDOM),
+        pytest.param(Penalty(3.0, "average"), lambda n: n**3, (ABA, BAB), id="long", marks=SELDOM),
         pytest.param(Penalty(-3.0, "average"), lambda n: n**-3, (A_, B_), id="short"),
-        pytest.param(Penalty(-9.0), lambda n: ((5 + n) / 6) ** -9, (A_, B_), id="short-t2t"),
+        pytest.param(
+            Penalty(-9.0), lambda n: ((5 + n) / 6) ** -9, (A_, B_), id="short-t2t", marks=SELDOM
+        ),
     ],
 )
 def test_length_penalties(table, penalty, divisor, best):
@@ -115,8 +119,8 @@ def test_least_length_after_a_prompt(table):
     ("penalty", "divisor"),
     [
         (Penalty(2.0, "average"), lambda n: n**2),
-        (Penalty(-1.5, "average"), lambda n: n**-1.5),
-        (Penalty(1.0), lambda n: (5 + n) / 6),
+        pytest.param(Penalty(-1.5, "average"), lambda n: n**-1.5, marks=SELDOM),
+        pytest.param(Penalty(1.0), lambda n: (5 + n) / 6, marks=SELDOM),
     ],
 )
 def test_the_length_penalty_leaves_prompts_out(table, penalty, divisor):
@@ -155,6 +159,7 @@ def test_eos_at_the_limit(table):
     check(greedy(np.array([[1, 5]]), [2]), [([A, EOS], math.log(0.6))])
 
 
+@pytest.mark.integration
 def test_other_ids_may_end_an_output():
     """They stay in the output; the least length and an exact one hold for them, too."""
     model = ByHand(np.array(TABLE)[:, None], ATTENTION)
@@ -201,10 +206,10 @@ def test_a_prefix_must_leave_room(table):
 @pytest.mark.parametrize(
     ("penalty", "least", "size", "prefix"),
     [
-        (Penalty(), 0, 0, []),
-        (Penalty(0.6), 2, 0, []),
-        (Penalty(-1.0), 0, 2, []),
-        (Penalty(1.0, "average"), 0, 1, []),
+        pytest.param(Penalty(), 0, 0, [], marks=SELDOM),
+        pytest.param(Penalty(0.6), 2, 0, [], marks=SELDOM),
+        pytest.param(Penalty(-1.0), 0, 2, [], marks=SELDOM),
+        pytest.param(Penalty(1.0, "average"), 0, 1, [], marks=SELDOM),
         (Penalty(-0.5, "average", 0.5), 0, 0, [3]),
         (Penalty(0.6, "t2t", 0.3), 3, 2, [3, 3]),
     ],
@@ -262,7 +267,10 @@ def obeys(output, least, n, prefix):
     return not any(gram in grams[:i] for i, gram in enumerate(grams) if i + n - 1 >= len(prefix))
 
 
-@pytest.mark.parametrize("penalty", [Penalty(-2.0, "average"), Penalty(1.0, "t2t", 0.1)])
+@pytest.mark.parametrize(
+    "penalty",
+    [Penalty(1.0, "t2t", 0.1), pytest.param(Penalty(-2.0, "average"), marks=SELDOM)],
+)
 def test_stopping_early_finds_the_same_best(penalty):
     """200 sentences of 12 steps at most."""
     draw = np.random.default_rng(1)

@@ -88,7 +88,7 @@ def expected_of_marian(log_probs: np.ndarray, alpha: float) -> Hypothesis:
 
 
 @pytest.mark.parametrize("alpha", [1.0, 0.6, 0.0])
-@pytest.mark.parametrize("ending", [1.0, -1.0])
+@pytest.mark.parametrize("ending", [1.0, pytest.param(-1.0, marks=pytest.mark.integration)])
 def test_the_rule_of_marian(alpha: float, ending: float):
     log_probs = random_log_probs(1, ending)
     search = BeamSearch(

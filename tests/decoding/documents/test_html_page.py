@@ -239,6 +239,7 @@ GROWING += ["{{ {a} ", "%a%", "<#a ", "{% a %}a", "<a>a</a>"]
 GROWING += ["<span class=notranslate>", "</", "<a {%", '<a b="{%', "<textarea>", "<a =", "<p><svg>"]
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("piece", GROWING)
 def test_growth(piece):
     def work(contents):
@@ -248,6 +249,7 @@ def test_growth(piece):
     assert_grows_gently(lambda n: b"<p>a" + piece.encode() * n, work, 200)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("closing", ["</p>", "</b>", "</div>", "<p>", "<li>"])
 def test_growth_of_what_is_nested(closing):
     def work(contents):

@@ -158,12 +158,14 @@ def test_a_text_of_empty_sides(config, monkeypatch):
     assert scored(config) == [-1, -1]
 
 
+@pytest.mark.integration
 def test_a_side_that_is_too_long_for_a_model_has_the_least_score(config, monkeypatch):
     pairs = [("one two", "eins zwei"), ("a " * 2049, "b"), ("three", "ä" * 2049), ("four", "vier")]
     monkeypatch.setattr(Pairs, "pairs", pairs)
     assert [score == -1 for score in scored(config)] == [False, True, True, False]
 
 
+@pytest.mark.integration
 def test_a_kill_costs_nothing_scored(config, tmp_path, monkeypatch):
     def die(*args, **fields):
         raise Killed
@@ -190,6 +192,7 @@ def test_a_kill_costs_nothing_scored(config, tmp_path, monkeypatch):
     assert scored(config) == calm  # the journal of another model is of no use
 
 
+@pytest.mark.integration
 def test_a_complete_file_is_kept_and_one_of_another_origin_refused(config, monkeypatch):
     first = scored(config)
     named = dataclasses.replace(config, forward=f"{config.forward}/model.ckpt-7")

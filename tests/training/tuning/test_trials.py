@@ -139,6 +139,7 @@ def told(trials: list[Trial]) -> list:
     return [(t.number, t.state, t.hparams, t.value, t.step, t.reason) for t in trials]
 
 
+@pytest.mark.integration
 def test_killed_twice_it_has_the_same_twelve_trials(searched, undisturbed):
     expected, evaluated = undisturbed
     assert {trial.state for trial in expected} == {State.COMPLETE, State.PRUNED, State.FAILED}
@@ -148,12 +149,14 @@ def test_killed_twice_it_has_the_same_twelve_trials(searched, undisturbed):
     assert not Process.plan, "each of them has happened"
 
 
+@pytest.mark.integration
 def test_more_trials_continue_a_search(searched, undisturbed):
     expected, _ = undisturbed
     assert told(searched("longer", trials=3)) == told(expected[:3])
     assert told(searched("longer")) == told(expected)
 
 
+@pytest.mark.integration
 def test_pruning_saves_a_third_and_finds_the_same_best(searched, undisturbed):
     pruned, evaluated = undisturbed
     everything = searched("everything", prune=False)
