@@ -130,6 +130,12 @@ def require_runnable(model: Seq2Seq) -> TransformerHParams:
                 f"hparam {hparam}={own}: Bergamot's engine runs only {hparam}={value or 0}; train "
                 "a student for it with --hparams_set=transformer_student_tiny_ssru"
             )
+    if model.softmax_embedding is not model.targets_embedding:
+        raise UserError(
+            f"vocabularies of {model.inputs_vocab_size} and {model.targets_vocab_size} ids: the "
+            "softmax of such a model has a matrix of its own, and Bergamot's engine takes the "
+            "target's embeddings; train a student with one vocabulary"
+        )
     for name in ("hidden_size", "filter_size"):
         if getattr(h, name) % _INNER:
             raise UserError(

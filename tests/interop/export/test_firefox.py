@@ -28,6 +28,7 @@ from t2t_lite.interop.export.input_multipliers import input_multipliers
 from t2t_lite.interop.imports import open_models
 from t2t_lite.interop.imports.marian_binary import read_binary
 from t2t_lite.interop.layouts.marian import SETTINGS
+from t2t_lite.models.transformer import Transformer
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text import vocabularies
@@ -182,6 +183,13 @@ def test_the_search_is_the_engines(run, tmp_path):
 def test_what_the_engine_does_not_run_is_named(changes, message):
     with pytest.raises(UserError, match=message):
         require_runnable(make_model("ssru", **changes))
+
+
+def test_a_softmax_that_unequal_vocabularies_leave_untied_is_refused():
+    sizes = {"hidden_size": 64, "filter_size": 64, "num_heads": 2, "num_encoder_layers": 1}
+    model = Transformer("transformer_student_tiny_ssru", 24, 16, **sizes)
+    with pytest.raises(UserError, match="vocabularies of 24 and 16 ids: the softmax of such"):
+        require_runnable(model)
 
 
 def test_another_model_is_named():
