@@ -94,6 +94,13 @@ class QualityTmpdir(TextConcat2RealProblem):
                 yield {"inputs": "\t".join(texts), "targets": text_of([score])}
 
 
+@registry.register_problem
+class QualityTmpdir2(QualityTmpdir):
+    """The same with EOS between the source and the output, as `transformer_estimator` needs it."""
+
+    CONCAT_TOKEN = None
+
+
 def _path(tmp_dir: str, split: str) -> pathlib.Path:
     return pathlib.Path(tmp_dir, f"scores.{split}.jsonl")
 

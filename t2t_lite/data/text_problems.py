@@ -97,10 +97,11 @@ class WholeTextProblem(Text2TextProblem):
 class SeveralTextsProblem(WholeTextProblem):
     """Problems of which a source is several texts.
 
-    On one line, tabs separate the texts. The model sees the first id of `CONCAT_TOKEN` there.
+    On one line, tabs separate the texts. The model sees the first id of `CONCAT_TOKEN` there, or
+    EOS if that is None.
     """
 
-    CONCAT_TOKEN: ClassVar[str] = "$"
+    CONCAT_TOKEN: ClassVar[str | None] = "$"
     form_of_inputs: ClassVar[str] = "a list of texts"
 
     def source(self, line: str) -> str:

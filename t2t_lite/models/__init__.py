@@ -11,6 +11,7 @@ _MODELS = {
     "transformer": "transformer:Transformer",
     "transformer_encoder": "transformer_encoder:TransformerClassifier",
     "transformer_regressor": "transformer_regressor:TransformerRegressor",
+    "transformer_estimator": "transformer_estimator:TransformerEstimator",
     "universal_transformer": "universal_transformer:UniversalTransformer",
 }
 

@@ -144,6 +144,9 @@ class Seq2Seq(_Embeddings, _SourceAttention, abc.ABC):
     # Whether the model gives each source numbers, and nothing else: see `TransformerRegressor`.
     only_numbers: ClassVar[bool] = False
 
+    # Whether a source is two texts with EOS between them, a source and its translation.
+    reads_translations: ClassVar[bool] = False
+
     # A model that has such parts: Keras models or layers that own their weights.
     encoder: Any = None
     decoder: Any = None

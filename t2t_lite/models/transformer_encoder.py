@@ -62,9 +62,19 @@ class MeanOfEncoder(Seq2Seq):
         )
         # In float32, as 16 bits would round a number to two or three digits.
         self.class_projection = Projection(
-            h.hidden_size, (outputs,), h.initializer_gain, use_bias=True, dtype="float32"
+            self._width, (outputs,), self._gain, use_bias=True, dtype="float32"
         )
         self._attention_hook: AttentionHook | None = None
+
+    @property
+    def _gain(self) -> float:
+        """Scale of the initial variance of the linear layer."""
+        return self.hparams.initializer_gain
+
+    @property
+    def _width(self) -> int:
+        """How many features the linear layer reads."""
+        return self.hparams.hidden_size
 
     def _make_embeddings(self) -> None:
         """Creates one matrix: targets are not embedded."""
@@ -93,8 +103,7 @@ class MeanOfEncoder(Seq2Seq):
     ) -> tuple[keras.KerasTensor, keras.KerasTensor]:
         """Returns the linear layer's outputs [B, V - 2], and the weights [B, S] of the mean."""
         encoded, _ = self.encoder.encode(inputs, training)
-        present = ops.cast(ops.not_equal(inputs, 0), "float32")
-        weights = present / ops.maximum(ops.sum(present, axis=1, keepdims=True), 1.0)
+        weights = weights_of_mean(ops.not_equal(inputs, 0))
         mean = ops.sum(ops.cast(encoded, "float32") * weights[..., None], axis=1)  # [B, D]
         return self.class_projection(mean), weights
 
@@ -123,7 +132,7 @@ class MeanOfEncoder(Seq2Seq):
         ended = ops.where(ops.arange(self.targets_vocab_size) == EOS_ID, 0.0, EXCLUDED)
         return ops.where((positions < self._length)[:, None], logits, ended)
 
-    def forward_flops(self) -> ForwardFlops:
+    def forward_flops(self) -> ForwardFlops | None:
         """Counts the operations of a forward pass; see `Seq2Seq.forward_flops`."""
         attention = self.attention_layers()["encoder"]
         return ForwardFlops(
@@ -159,6 +168,12 @@ class MeanOfEncoder(Seq2Seq):
         """Takes one step of every hypothesis; see `Seq2Seq.decode_step`."""
         outputs, weights = state.sentence
         return self._at(outputs, weights, ops.full((ids.shape[1],), step)), state
+
+
+def weights_of_mean(counts: keras.KerasTensor) -> keras.KerasTensor:
+    """Returns the weights [B, N], float32, of the mean over the positions that count, [B, N]."""
+    present = ops.cast(counts, "float32")
+    return present / ops.maximum(ops.sum(present, axis=1, keepdims=True), 1.0)
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")

@@ -36,4 +36,10 @@ def mismatch(model: "type[Seq2Seq]", problem: Problem) -> Mismatch | None:
             f"gives no numbers, which {name} has as targets (Text2RealProblem)",
             "transformer_regressor",
         )
+    if model.reads_translations and getattr(problem, "CONCAT_TOKEN", "") is not None:
+        return Mismatch(
+            f"reads a source and its translation with EOS between them, and {name} has other "
+            "texts (quality_tmpdir2)",
+            "transformer_regressor",
+        )
     return None

@@ -405,12 +405,12 @@ class TabEncoder(TextEncoder):
 
     Args:
         encoder: encodes a text.
-        separator: text whose first id stands between two texts.
+        separator: text whose first id stands between two texts; None: EOS, which is in no text.
     """
 
-    def __init__(self, encoder: TextEncoder, separator: str) -> None:
+    def __init__(self, encoder: TextEncoder, separator: str | None) -> None:
         self._encoder = encoder
-        self._separator = encoder.encode(separator)[:1]
+        self._separator = [EOS_ID] if separator is None else encoder.encode(separator)[:1]
         self.reads_source_form = encoder.reads_source_form
 
     def as_source(self, text: str, kept: str = "") -> str:

@@ -9,7 +9,7 @@ from t2t_lite.data.generation.config import DatagenOptions
 from t2t_lite.data.records import read_examples
 from t2t_lite.data.text_problems import VocabType
 from t2t_lite.errors import DataError, UserError
-from t2t_lite.problems.quality_tmpdir import QualityTmpdir
+from t2t_lite.problems.quality_tmpdir import QualityTmpdir, QualityTmpdir2
 
 
 class Bytes(QualityTmpdir):
@@ -43,6 +43,24 @@ def test_a_source_and_its_output_get_the_chrf(tmp_path):
     assert len(found) == 30
     assert found[0][0] == "s 0$o0"
     assert dict(found)["s 25$o25"] == 0.25
+
+
+def test_eos_parts_the_texts_of_the_second_problem(tmp_path):
+    """So a "$" is a character like any other."""
+
+    class Parted(Bytes, QualityTmpdir2):
+        base_name = "quality_parted_bytes"
+
+    rows = [{"source": f"$ {i}", "output": "o", "chrf": i} for i in range(30)]
+    write(tmp_path, "train", rows)
+    write(tmp_path, "eval", [{"source": "a$", "output": "$b", "chrf": 50.0}])
+    generator.generate_data(
+        Parted(), str(tmp_path / "data"), str(tmp_path), DatagenOptions(num_workers=1)
+    )
+    (path,) = Parted().existing_filepaths(str(tmp_path / "data"), "eval")
+    (example,) = read_examples([path], ("targets",))
+    assert example["inputs"] == [*(byte + 2 for byte in b"a$"), 1, *(b + 2 for b in b"$b"), 1]
+    assert example["targets"] == [0.5]
 
 
 def test_without_dev_scores_some_are_held_out(tmp_path):

@@ -161,6 +161,11 @@ class TestTabs:
         assert self.encoder.encode(text) == ids
         assert self.encoder.decode(ids) == text.replace("\t", "$")
 
+    def test_eos_may_be_the_separator(self):
+        encoder = text_encoder.TabEncoder(text_encoder.ByteTextEncoder(), None)
+        assert encoder.encode("a\tb") == [99, 1, 100]
+        assert encoder.encode("\tb") == [1, 100]
+
     def test_no_text_has_no_ids(self):
         assert self.encoder.encode(" \t ") == []
         assert self.encoder.vocab_size == 258

@@ -60,8 +60,9 @@ LABELS = Choice("transformer_tiny", 2_000, model="transformer_encoder")
 # For texts with numbers.
 NUMBERS = Choice("transformer_tiny", 2_000, model="transformer_regressor")
 
-# For problems that have sets of their own.
-OF_PROBLEM = {
+# For problems that have sets of their own; None: the set is that of a translator.
+OF_PROBLEM: dict[str, Choice | None] = {
+    "quality_tmpdir2": None,
     "translate_ende_locale": Choice("transformer_quickstart3", 2_000),
     "translate_enfr_locale": Choice("transformer_quickstart3", 2_000),
     "translate_ende_locale2": Choice("transformer_quickstart2", 1_500),

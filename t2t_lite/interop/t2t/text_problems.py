@@ -299,7 +299,7 @@ class TextConcat2ClassProblem(Text2ClassProblem):
     """Classification of several texts, which tabs separate on a line."""
 
     _t2t_lite_adapter: ClassVar[Any] = ConcatAdapter
-    CONCAT_TOKEN: ClassVar[str] = _Concat.CONCAT_TOKEN
+    CONCAT_TOKEN: ClassVar[str | None] = _Concat.CONCAT_TOKEN
 
 
 class Text2RealProblem(Text2TextProblem):
