@@ -33,7 +33,7 @@ from t2t_lite.decoding.config import CTRANSLATE2
 from t2t_lite.metrics.correlation import ranks
 
 PROBLEM = "text2text_tmpdir_bpe"
-QUALITY = "quality_tmpdir2"
+QUALITY = "quality_tmpdir"
 VOCABULARY = "vocab.{}.8000.bpe.model"
 HELD_OUT = 5_000  # pairs of training for the quality model
 UPDATES, WARMUP_STEPS = 2_280, 400  # of the translator: 20 epochs

@@ -26,6 +26,7 @@ _SCORE, _BEST = "chrf", 100
 class QualityTmpdir(TextConcat2RealProblem):
     """A source and an output, and the output's chrF as a number from 0 to 1."""
 
+    CONCAT_TOKEN = None  # EOS stands between the two, as `transformer_estimator` needs it.
     vocab_type = VocabType.SENTENCEPIECE_BPE
     approx_vocab_size = 8_000
 
@@ -92,13 +93,6 @@ class QualityTmpdir(TextConcat2RealProblem):
                 ) from None
             if all(map(has_text, texts)):
                 yield {"inputs": "\t".join(texts), "targets": text_of([score])}
-
-
-@registry.register_problem
-class QualityTmpdir2(QualityTmpdir):
-    """The same with EOS between the source and the output, as `transformer_estimator` needs it."""
-
-    CONCAT_TOKEN = None
 
 
 def _path(tmp_dir: str, split: str) -> pathlib.Path:

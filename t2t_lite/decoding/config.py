@@ -52,7 +52,7 @@ METRICS_HELP = (
     "in the program's own arguments: \"command:./score.sh 'a,b'\" (default: the problem's own)."
 )
 QUALITY_HELP = (
-    "Run folder of a quality model (problem quality_tmpdir2), which tells the confidence of each "
+    "Run folder of a quality model (problem quality_tmpdir), which tells the confidence of each "
     "output, from 0 to 1: in JSON, in Python and over HTTP."
 )
 _SHORT = "short for the decode hparam of this name."

@@ -1,6 +1,6 @@
 """A quality model: how good an output is for its source, as a regressor has learned it.
 
-Its problem has the two texts as inputs, and one number as target, such as `quality_tmpdir2`.
+Its problem has the two texts as inputs, and one number as target, such as `quality_tmpdir`.
 """
 
 import os
@@ -44,7 +44,7 @@ class QualityModel:
         if not is_of_two or getattr(targets, "count", 0) != 1:
             raise UserError(
                 f"--quality_run={folder}: its problem, {run.problem.name}, does not give a source "
-                "and its output one number: name the run of a quality model (quality_tmpdir2)"
+                "and its output one number: name the run of a quality model (quality_tmpdir)"
             )
         model, self.trained = TrainedModel(run, "").load()
         self._inputs, self._targets = run.encoders["inputs"], targets

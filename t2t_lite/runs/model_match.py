@@ -39,7 +39,7 @@ def mismatch(model: "type[Seq2Seq]", problem: Problem) -> Mismatch | None:
     if model.reads_translations and getattr(problem, "CONCAT_TOKEN", "") is not None:
         return Mismatch(
             f"reads a source and its translation with EOS between them, and {name} has other "
-            "texts (quality_tmpdir2)",
+            "texts (quality_tmpdir)",
             "transformer_regressor",
         )
     return None

@@ -108,8 +108,7 @@ def test_two_texts_are_parted_at_the_first_eos(ids, first, second, model):
 @pytest.mark.parametrize(
     ("problem", "suited"),
     [
-        ("quality_tmpdir2", None),
-        ("quality_tmpdir", "transformer_regressor"),
+        ("quality_tmpdir", None),
         ("text2real_tmpdir", "transformer_regressor"),
         ("text2text_tmpdir", "transformer"),
     ],

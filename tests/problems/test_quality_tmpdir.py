@@ -9,7 +9,8 @@ from t2t_lite.data.generation.config import DatagenOptions
 from t2t_lite.data.records import read_examples
 from t2t_lite.data.text_problems import VocabType
 from t2t_lite.errors import DataError, UserError
-from t2t_lite.problems.quality_tmpdir import QualityTmpdir, QualityTmpdir2
+from t2t_lite.problems.quality_tmpdir import QualityTmpdir
+from t2t_lite.text.text_encoder import EOS_ID
 
 
 class Bytes(QualityTmpdir):
@@ -29,38 +30,31 @@ def examples(folder, split):
     generator.generate_data(Bytes(), str(folder / "data"), str(folder), options)
     paths = Bytes().existing_filepaths(str(folder / "data"), split)
     return sorted(
-        (bytes(i - 2 for i in one["inputs"][:-1]).decode(), *one["targets"])
+        (texts_of(one["inputs"][:-1]), *one["targets"])
         for one in read_examples(paths, ("targets",))
     )
+
+
+def texts_of(ids):
+    """Returns the texts, with "|" for the EOS between them."""
+    return bytes(ord("|") if id_ == EOS_ID else id_ - 2 for id_ in ids).decode()
 
 
 def test_a_source_and_its_output_get_the_chrf(tmp_path):
     rows = [{"source": f"s\t{i}", "output": f"o{i}", "chrf": i} for i in range(30)]
     write(tmp_path, "train", [*rows, {"source": "s", "output": "", "chrf": 0.0}])
     write(tmp_path, "eval", [{"source": "a", "output": "b", "chrf": 50.0}])
-    assert examples(tmp_path, "eval") == [("a$b", 0.5)]
+    assert examples(tmp_path, "eval") == [("a|b", 0.5)]
     found = examples(tmp_path, "train")
     assert len(found) == 30
-    assert found[0][0] == "s 0$o0"
-    assert dict(found)["s 25$o25"] == 0.25
+    assert found[0][0] == "s 0|o0"
+    assert dict(found)["s 25|o25"] == 0.25
 
 
-def test_eos_parts_the_texts_of_the_second_problem(tmp_path):
-    """So a "$" is a character like any other."""
-
-    class Parted(Bytes, QualityTmpdir2):
-        base_name = "quality_parted_bytes"
-
-    rows = [{"source": f"$ {i}", "output": "o", "chrf": i} for i in range(30)]
-    write(tmp_path, "train", rows)
+def test_a_dollar_sign_is_a_character_like_any_other(tmp_path):
+    write(tmp_path, "train", [{"source": f"$ {i}", "output": "o", "chrf": i} for i in range(30)])
     write(tmp_path, "eval", [{"source": "a$", "output": "$b", "chrf": 50.0}])
-    generator.generate_data(
-        Parted(), str(tmp_path / "data"), str(tmp_path), DatagenOptions(num_workers=1)
-    )
-    (path,) = Parted().existing_filepaths(str(tmp_path / "data"), "eval")
-    (example,) = read_examples([path], ("targets",))
-    assert example["inputs"] == [*(byte + 2 for byte in b"a$"), 1, *(b + 2 for b in b"$b"), 1]
-    assert example["targets"] == [0.5]
+    assert examples(tmp_path, "eval") == [("a$|$b", 0.5)]
 
 
 def test_without_dev_scores_some_are_held_out(tmp_path):
@@ -76,7 +70,7 @@ def test_no_held_out_source_trains_with_another_output(tmp_path):
     of_one = [{"source": f"s{i}", "chrf": i} for i in range(40)]
     write(tmp_path, "train", [{**row, "output": f"o{n}"} for n in range(3) for row in of_one])
     held, trained = (
-        {text.partition("$")[0] for text, _ in examples(tmp_path, split)}
+        {text.partition("|")[0] for text, _ in examples(tmp_path, split)}
         for split in ("eval", "train")
     )
     assert held == {"s38", "s39"}

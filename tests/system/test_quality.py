@@ -97,4 +97,4 @@ def test_confidence_sorts_outputs_by_their_quality(trained, tmp_path):
         "--output_format=json",
         code=1,
     )
-    assert "name the run of a quality model (quality_tmpdir2)" in message
+    assert "name the run of a quality model (quality_tmpdir)" in message

@@ -62,7 +62,7 @@ NUMBERS = Choice("transformer_tiny", 2_000, model="transformer_regressor")
 
 # For problems that have sets of their own; None: the set is that of a translator.
 OF_PROBLEM: dict[str, Choice | None] = {
-    "quality_tmpdir2": None,
+    "quality_tmpdir": None,
     "translate_ende_locale": Choice("transformer_quickstart3", 2_000),
     "translate_enfr_locale": Choice("transformer_quickstart3", 2_000),
     "translate_ende_locale2": Choice("transformer_quickstart2", 1_500),

@@ -192,7 +192,7 @@ def test_kinds_of_problems(advice, name, examples, hparams_set, model):
 @pytest.mark.parametrize(
     ("name", "examples"),
     [
-        ("quality_tmpdir2", 30_000),  # what the translator is, is not known
+        ("quality_tmpdir", 30_000),  # what the translator is, is not known
         ("text2self_tmpdir_bpe", 30_000),
         ("plain_text_tmpdir", 30_000),
         ("summarize_cnn_dailymail32k", 30_000),
