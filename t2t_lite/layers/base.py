@@ -21,6 +21,7 @@ from keras import ops
 
 FROZEN = "frozen"  # the key in a configuration, absent if no part is frozen
 _GROUP = 1024  # features whose dropout shares random bits
+_LEAST_KEPT = 2.0**-15  # probability of a kept feature; float16 has no number above 65504
 # Returns the gradients of a function's arguments, see `keras.ops.custom_gradient`: PyTorch's gets
 # the arguments before `upstream`, which has a name there.
 Gradient = Callable[..., Any]
@@ -200,7 +201,8 @@ class Dropout(Layer):
     """Zeroes features with probability `rate` and scales the others by `1 / (1 - rate)`.
 
     The scale is rounded to the dtype of the features, and the probability follows it, so that the
-    mean stays the same: with rate 0.1, bfloat16 has scale 1.109 and probability 0.0986.
+    mean stays the same: with rate 0.1, bfloat16 has scale 1.109 and probability 0.0986. A rate
+    between 1 - 2⁻¹⁵ and 1 counts as 1 - 2⁻¹⁵, whose scale is a number in every dtype.
 
     All dropout layers of a model draw from one generator, in call order.
     Setting its state from (seed, step, replica) makes every mask of a step repeatable.
@@ -225,7 +227,7 @@ class Dropout(Layer):
         if self.rate == 1.0:
             return ops.zeros_like(x)
         dtype = keras.backend.standardize_dtype(x.dtype)
-        scale = float(np.array(1.0 / (1.0 - self.rate)).astype(dtype))
+        scale = float(np.array(1.0 / max(1.0 - self.rate, _LEAST_KEPT)).astype(dtype))
         kept = self._kept(ops.shape(x), 1.0 / scale)
         return dropped(x, kept, scale)
 

@@ -68,7 +68,7 @@ def extended(
     """Returns a model with further pieces; the same lines give the same bytes.
 
     Args:
-        model: the model to extend, one of `sentencepiece_encoder.train`.
+        model: the model to extend, one of `sentencepiece_training.train`.
         lines: the text that the new pieces are learned from.
         size: of the vocabulary that this text would have alone; those of its pieces that the model
             lacks are appended.
