@@ -14,6 +14,7 @@ from t2t_lite.interop.imports import hugging_face, marian
 from t2t_lite.interop.imports.open_model import OpenModel
 from t2t_lite.interop.imports.weights import assign
 from t2t_lite.models.transformer import Transformer
+from t2t_lite.runs.run_folder import LoadedModel
 from t2t_lite.runs.run_settings import RunSettings
 from t2t_lite.text import vocabularies
 from t2t_lite.text.imported_encoder import ImportedEncoder
@@ -49,9 +50,9 @@ class Made:
         """The hyperparameters of the model."""
         return self.model.hparams
 
-    def load_model(self, checkpoint: str | None = None) -> tuple[Transformer, int, str]:
+    def load_model(self, checkpoint: str | None = None, dtype: str = "") -> LoadedModel:
         """Returns the model, its step, and the name of a checkpoint."""
-        return self.model, 7, "model.ckpt-7"
+        return LoadedModel(self.model, 7, "model.ckpt-7")
 
 
 def sentences() -> list[str]:

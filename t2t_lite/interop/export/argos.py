@@ -22,10 +22,9 @@ import sentencepiece
 from t2t_lite import files
 from t2t_lite.decoding.ctranslate2_model import Tokens, convert
 from t2t_lite.errors import UsageError, UserError, quoted
-from t2t_lite.interop.export.folder import README, new_folder, origin, require_code
-from t2t_lite.interop.export.model_card import model_card
+from t2t_lite.interop.export.exported import README, Exported
+from t2t_lite.interop.export.folder import new_folder, require_code
 from t2t_lite.interop.export.pieces import language_tokens, sentencepiece_files, tokens_of
-from t2t_lite.models.finite_weights import require_finite_weights
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text.language_names import english_name
@@ -93,21 +92,19 @@ def export(
         )
     text = _text_of(run, encoders)
     with new_folder(export_dir, ARGOS) as version, files.whole_folder(version) as folder:
-        model, step, checkpoint = run.load_model(checkpoint)
-        require_finite_weights(model, checkpoint)
+        exported = Exported.load(run, checkpoint)
         tokens, prefix = _tokens(encoders, text)
-        spec = convert(model, tokens, quantization)
+        spec = convert(exported.model, tokens, quantization)
         for start in starts:
             spec.config.add_source_bos, spec.config.bos_token = True, start
         name = "translate-{}_{}-{}".format(*languages, version.name)
         usage = _README.format(
             from_code=languages[0],
             to_code=languages[1],
-            origin=origin(run, checkpoint, step),
+            origin=exported.origin,
             file=f"{name}.argosmodel",
         )
-        card = model_card(run, checkpoint, step, "argostranslate", usage, languages)
-        (folder / README).write_text(card, encoding="utf-8")
+        exported.write_card(folder, "argostranslate", usage, languages)
         with tempfile.TemporaryDirectory(dir=folder) as parent:
             package = pathlib.Path(parent, name)
             (package / "model").mkdir(parents=True)

@@ -4,15 +4,12 @@ The folder holds the weights, the vocabulary, the SentencePiece model, and a REA
 """
 
 import logging
-import shutil
 
 from t2t_lite import files
 from t2t_lite.decoding.ctranslate2_model import convert
 from t2t_lite.interop.export.ctranslate2_readme import readme
-from t2t_lite.interop.export.folder import README
-from t2t_lite.interop.export.model_card import model_card
+from t2t_lite.interop.export.exported import Exported
 from t2t_lite.interop.export.pieces import tokens_of
-from t2t_lite.models.finite_weights import require_finite_weights
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text.alignment.shortlist import VMAP, Shortlist
@@ -39,8 +36,8 @@ def export(
     """
     search = DecodeHParams.of(run) if hparams is None else hparams
     with files.whole_folder(export_dir) as folder:
-        model, step, checkpoint = run.load_model(checkpoint)
-        require_finite_weights(model, checkpoint)
+        exported = Exported.load(run, checkpoint)
+        model = exported.model
         encoders = speaking(run.encoders, search.languages)
         tokens = tokens_of(encoders)
         convert(model, tokens, quantization).save(str(folder))
@@ -48,9 +45,7 @@ def export(
             shortlist = Shortlist.read(search.shortlist, run.encoders)
             lines = shortlist.lines(*([tokens.sources, tokens.targets] if tokens else []))
             files.write_text(folder / VMAP, "".join(f"{line}\n" for line in lines))
-        for name in run.problem.vocab_files():
-            shutil.copyfile(run.folder / name, folder / name)
-        usage = readme(run, step, quantization, search, encoders, model.never_output)
-        text = model_card(run, checkpoint, step, "ctranslate2", usage)
-        (folder / README).write_text(text, encoding="utf-8")
+        exported.copy_vocabulary(folder)
+        usage = readme(run, exported.step, quantization, search, encoders, model.never_output)
+        exported.write_card(folder, "ctranslate2", usage)
     log.info("wrote %s", export_dir)

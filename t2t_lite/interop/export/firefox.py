@@ -19,6 +19,7 @@ from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.hypotheses import Source
 from t2t_lite.decoding.tensorflow_engine import TensorFlowEngine
 from t2t_lite.errors import UsageError, UserError
+from t2t_lite.interop.export.exported import Exported
 from t2t_lite.interop.export.firefox_model import (
     Side,
     arrays_of,
@@ -27,12 +28,10 @@ from t2t_lite.interop.export.firefox_model import (
     require_runnable,
     side_of,
 )
-from t2t_lite.interop.export.folder import README, new_folders, origin, require_code
+from t2t_lite.interop.export.folder import new_folders, require_code
 from t2t_lite.interop.export.input_multipliers import input_multipliers
-from t2t_lite.interop.export.model_card import model_card
 from t2t_lite.interop.layouts import marian_binary, marian_shortlist
 from t2t_lite.interop.layouts.parts import Part
-from t2t_lite.models.finite_weights import require_finite_weights
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text.alignment.shortlist import Shortlist
@@ -131,23 +130,21 @@ def export(
     pair = [code or usual for code, usual in zip(languages, _USUAL_CODES, strict=True)]
     for flag, code in zip(("from_code", "to_code"), pair, strict=True):
         require_code(flag, code)
-    model, step, checkpoint = run.load_model(checkpoint)
+    exported = Exported.load(run, checkpoint)
+    model = exported.model
     h = require_runnable(model)
     sides = [side_of(run.encoders[side]) for side in ("inputs", "targets")]
-    require_finite_weights(model, checkpoint)
     shortlist = Shortlist.read(hparams.shortlist, run.encoders) if hparams.shortlist else None
     parts = parts_of(model, h)
     search = DecodeHParams.of(run.problem, f"{_SEARCH},dtype=float32")
-    decoder = Decoder.from_run(run, checkpoint, search, long_input="truncate")
+    decoder = Decoder.from_run(run, exported.checkpoint, search, long_input="truncate")
     multipliers = _multipliers(decoder, parts, _sources(run, decoder, dev_file))
     arrays = arrays_of(model, parts, sides)
-    about = origin(run, checkpoint, step)
     with new_folders(export_dir, [FIREFOX]) as folders:
-        usage = _write(folders[FIREFOX], arrays, multipliers, sides, shortlist, pair, about)
+        usage = _write(folders[FIREFOX], arrays, multipliers, sides, shortlist, pair, exported)
         info = _model_info(pair, "tiny" if h.hidden_size <= _WIDEST_TINY else "base")
         (folders[FIREFOX] / "model_info.json").write_text(info, encoding="utf-8")
-        card = model_card(run, checkpoint, step, "fxtranslate", usage, languages)
-        (folders[FIREFOX] / README).write_text(card, encoding="utf-8")
+        exported.write_card(folders[FIREFOX], "fxtranslate", usage, languages)
     log.info("wrote %s", export_dir)
 
 
@@ -198,7 +195,7 @@ def _write(
     sides: Sequence[Side],
     shortlist: Shortlist | None,
     codes: Sequence[str],
-    about: str,
+    exported: Exported,
 ) -> str:
     """Writes all files but README.md and model_info.json; returns the usage for the former."""
     pair = "".join(codes)
@@ -226,7 +223,7 @@ def _write(
     (folder / "config.intgemm8bitalpha.yml").write_text(config, encoding="utf-8")
     return _README.format(
         name="-".join(codes),
-        origin=about,
+        origin=exported.origin,
         model=model,
         float32=float32,
         vocabulary_files=", ".join(dict.fromkeys(names)),

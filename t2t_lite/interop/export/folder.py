@@ -3,16 +3,12 @@
 import contextlib
 import pathlib
 import re
-import shutil
 from collections.abc import Iterator, Sequence
 
 from t2t_lite import files
 from t2t_lite.errors import UsageError
 from t2t_lite.lock import locked
-from t2t_lite.runs.run_folder import RunFolder
-from t2t_lite.version import __version__
 
-README = "README.md"
 _CODE = re.compile("[A-Za-z][A-Za-z0-9-]*")  # of a language: it is part of the name of a file
 
 
@@ -59,19 +55,3 @@ def new_folders(export_dir: str, kinds: Sequence[str]) -> Iterator[dict[str, pat
             kind: folders.enter_context(files.whole_folder(first.parents[1] / kind / first.name))
             for kind in kinds
         }
-
-
-def write_companions(folder: pathlib.Path, run: RunFolder, readme: str) -> None:
-    """Writes a README and the run's vocabulary beside an exported model."""
-    (folder / README).write_text(readme, encoding="utf-8")
-    for name in run.problem.vocab_files():
-        shutil.copyfile(run.folder / name, folder / name)
-
-
-def origin(run: RunFolder, checkpoint: str, step: int) -> str:
-    """Returns the paragraph of a README that states what was exported."""
-    return (
-        f"Model {run.model_name} ({run.hparams_set}) for the problem {run.problem.name} after "
-        f"{step:,} steps: checkpoint {pathlib.Path(checkpoint).name}, exported by t2t_lite "
-        f"{__version__}."
-    )

@@ -17,7 +17,8 @@ from t2t_lite import extras
 from t2t_lite.errors import UserError
 from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.interop.export.counterparts import explicit_hparams, require_same
-from t2t_lite.interop.export.folder import README, new_folders, origin
+from t2t_lite.interop.export.exported import Exported
+from t2t_lite.interop.export.folder import new_folders
 from t2t_lite.interop.export.hugging_face_tokenizers import (
     HuggingFaceSide,
     chosen_language,
@@ -25,7 +26,6 @@ from t2t_lite.interop.export.hugging_face_tokenizers import (
     speaks_as_m2m100,
     tokenizer_files,
 )
-from t2t_lite.interop.export.model_card import model_card
 from t2t_lite.interop.export.search_settings import average_exponent, not_carried
 from t2t_lite.interop.imports.hugging_face_settings import (
     CONFIG,
@@ -38,7 +38,6 @@ from t2t_lite.interop.layouts import hugging_face as layout
 from t2t_lite.interop.layouts.hugging_face import FAMILIES, M2M100, MARIAN, PEGASUS
 from t2t_lite.interop.layouts.parts import embedding_parts, transformer_parts, values_of
 from t2t_lite.json_files import Fields
-from t2t_lite.models.finite_weights import require_finite_weights
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -110,8 +109,8 @@ def export(
     from safetensors.numpy import save_file
 
     search = DecodeHParams.of(run) if hparams is None else hparams
-    model, step, checkpoint = run.load_model(checkpoint)
-    require_finite_weights(model, checkpoint)
+    exported = Exported.load(run, checkpoint)
+    model = exported.model
     h = explicit_hparams(model, _PROGRAM)
     encoders = speaking(run.encoders, search.languages)
     kind = _model_type(h, speaks_as_m2m100(encoders))
@@ -129,7 +128,7 @@ def export(
     arrays = hugging_face_arrays(model, h, config, sides)
     usage = _README.format(
         problem=run.problem.name,
-        origin=origin(run, checkpoint, step),
+        origin=exported.origin,
         model=_CLASSES[kind],
         **_spoken(encoders, kind),
         exponent=average_exponent(search),
@@ -144,8 +143,7 @@ def export(
         save_file(arrays, folder / _WEIGHTS, metadata={"format": "pt"})
         for name, contents in files.items():
             (folder / name).write_bytes(contents)
-        card = model_card(run, checkpoint, step, _PROGRAM, usage)
-        (folder / README).write_text(card, encoding="utf-8")
+        exported.write_card(folder, _PROGRAM, usage)
     log.info("wrote %s", export_dir)
 
 

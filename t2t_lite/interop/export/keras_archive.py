@@ -2,9 +2,8 @@
 
 import logging
 
-from t2t_lite.interop.export.folder import new_folders, origin, write_companions
-from t2t_lite.interop.export.model_card import model_card
-from t2t_lite.models.finite_weights import require_finite_weights
+from t2t_lite.interop.export.exported import Exported
+from t2t_lite.interop.export.folder import new_folders
 from t2t_lite.runs.run_folder import RunFolder
 
 log = logging.getLogger(__name__)
@@ -36,16 +35,17 @@ def export(run: RunFolder, checkpoint: str | None, export_dir: str) -> None:
         checkpoint: prefix of a checkpoint; None: the newest.
         export_dir: the parent of all exports.
     """
-    model, step, checkpoint = run.load_model(checkpoint)
-    require_finite_weights(model, checkpoint)
+    exported = Exported.load(run, checkpoint)
+    model = exported.model
     with new_folders(export_dir, [KERAS]) as folders:
         folder = folders[KERAS]
         model.save(folder / _FILE)
         usage = _README.format(
             problem=run.problem.name,
-            origin=origin(run, checkpoint, step),
+            origin=exported.origin,
             file=_FILE,
             module=type(model).__module__,
         )
-        write_companions(folder, run, model_card(run, checkpoint, step, "keras", usage))
+        exported.write_card(folder, "keras", usage)
+        exported.copy_vocabulary(folder)
     log.info("wrote %s", export_dir)

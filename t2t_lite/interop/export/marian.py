@@ -14,9 +14,9 @@ import numpy as np
 from t2t_lite.errors import UserError
 from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.interop.export.counterparts import explicit_hparams, require_same
-from t2t_lite.interop.export.folder import README, new_folders, origin
+from t2t_lite.interop.export.exported import Exported
+from t2t_lite.interop.export.folder import new_folders
 from t2t_lite.interop.export.marian_vocabularies import MarianSide, allowed, marian_sides
-from t2t_lite.interop.export.model_card import model_card
 from t2t_lite.interop.export.search_settings import average_exponent, not_carried
 from t2t_lite.interop.imports.marian_settings import find_hparams
 from t2t_lite.interop.layouts.marian import (
@@ -34,7 +34,6 @@ from t2t_lite.interop.layouts.marian import (
 )
 from t2t_lite.interop.layouts.parts import embedding_parts, transformer_parts, values_of
 from t2t_lite.layers.dense import EXCLUDED
-from t2t_lite.models.finite_weights import require_finite_weights
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -124,8 +123,8 @@ def export(
         UserError: Marian cannot compute the model; the message names what it lacks.
     """
     search = DecodeHParams.of(run) if hparams is None else hparams
-    model, step, checkpoint = run.load_model(checkpoint)
-    require_finite_weights(model, checkpoint)
+    exported = Exported.load(run, checkpoint)
+    model = exported.model
     h = explicit_hparams(model, "Marian")
     has_padding = h.softmax_padding and PAD_ID not in h.never_output
     encoders = speaking(run.encoders, search.languages)
@@ -143,12 +142,11 @@ def export(
         (folder / "decoder.yml").write_text("".join(lines), encoding="utf-8")
         usage = _README.format(
             problem=run.problem.name,
-            origin=origin(run, checkpoint, step),
+            origin=exported.origin,
             languages=_languages(sides[0], encoders["inputs"]),
             **_usage(search, h, sides, decoder),
         )
-        card = model_card(run, checkpoint, step, MARIAN, usage)
-        (folder / README).write_text(card, encoding="utf-8")
+        exported.write_card(folder, MARIAN, usage)
     log.info("wrote %s", export_dir)
 
 

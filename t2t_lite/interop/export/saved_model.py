@@ -15,15 +15,14 @@ from t2t_lite import files, search
 from t2t_lite.data.number_ids import numbers_of_ids
 from t2t_lite.decoding.decoder import BATCH_CELLS, LEAST_LENGTH
 from t2t_lite.errors import UsageError, UserError
-from t2t_lite.interop.export.folder import new_folders, origin, write_companions
+from t2t_lite.interop.export.exported import Exported
+from t2t_lite.interop.export.folder import new_folders
 from t2t_lite.interop.export.graph_text import (
     GraphTokenizer,
     graph_tokenizer,
     one_line,
     source_text,
 )
-from t2t_lite.interop.export.model_card import model_card
-from t2t_lite.models.finite_weights import require_finite_weights
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -275,8 +274,8 @@ def export(run: RunFolder, checkpoint: str | None, export_dir: str, hparams: Dec
             "decode hparam xla_compile: an exported search is one graph for sources of all sizes, "
             "which XLA cannot compile; leave it out"
         )
-    model, step, checkpoint = run.load_model(checkpoint, hparams.dtype)
-    require_finite_weights(model, checkpoint)
+    exported = Exported.load(run, checkpoint, hparams.dtype)
+    model = exported.model
     modules = _modules(run, model, hparams)
     if hparams.search:
         _require_graph(modules[IDS], hparams)
@@ -289,7 +288,7 @@ def export(run: RunFolder, checkpoint: str | None, export_dir: str, hparams: Dec
             usage = _README.format(
                 problem=run.problem.name,
                 kind=kind,
-                origin=origin(run, checkpoint, step),
+                origin=exported.origin,
                 search=", ".join(f"{name}={value}" for name, value in hparams.to_dict().items()),
                 path=f"{kind}/{folder.name.removesuffix(files.INCOMPLETE)}",
                 imports=_IMPORT_TEXT if kind == TRANSLATE and needs_tensorflow_text(run) else "",
@@ -297,7 +296,8 @@ def export(run: RunFolder, checkpoint: str | None, export_dir: str, hparams: Dec
                 limit=f"the first {limit} subwords" if limit else "all subwords",
                 **(_DETAILS if model.takes_inputs else _PROMPT_DETAILS)[kind],
             )
-            write_companions(folder, run, model_card(run, checkpoint, step, "tensorflow", usage))
+            exported.write_card(folder, "tensorflow", usage)
+            exported.copy_vocabulary(folder)
     log.info("wrote %s", " and ".join(f"{export_dir}/{kind}" for kind in modules))
 
 
