@@ -1,6 +1,7 @@
 """Warm start: initialises a new run with the weights of another, where they fit."""
 
 import collections
+import dataclasses
 import logging
 import pathlib
 from collections.abc import Sequence
@@ -40,37 +41,13 @@ def warm_start(model: Seq2Seq, source: str, run: RunFolder | None = None) -> Non
     other_run, checkpoint = open_source(source)
     other, step, _ = other_run.load_model(checkpoint)
     theirs, ours = _by_name(other), _by_name(model)
-    vocabularies = Vocabularies(run, other_run)
-    values: dict[str, np.ndarray] = {}
-    missing, partly, losing, reshaped = [], [], [], []
-    used = set()
-    every_row = list(model.vocabulary_rows())
-    for name, weight in ours.items():
-        rows = [declared for declared in every_row if declared.weight is weight]
-        pairs = _pairs(rows, other)
-        there = pairs[0][1].weight if pairs else None if rows else theirs.get(name)
-        if there is None:
-            missing.append(name)
-            continue
-        used.add(id(there))
-        if pairs and (run or there.shape == weight.shape):
-            origins = vocabularies.origins(pairs)
-            value = gathered(pairs[0], origins)
-            if value is not None and any(len(rows) != 1 for rows in origins):
-                partly.append(f"{name} ({_counted(origins)})")
-                losing += partly[-1:] if loses_rows(pairs[0], origins) else []
-        else:
-            value = there.numpy() if there.shape == weight.shape else None
-        if value is None:
-            reshaped.append(f"{name} {tuple(weight.shape)}, there {tuple(there.shape)}")
-            continue
-        values[name] = value
-    if not values:
+    fit = _fit(model, other, Vocabularies(run, other_run), has_vocabulary=run is not None)
+    if not fit.values:
         raise UntrainableError(
             f"--warm_start_from={source}: none of its weights has the name and shape of a weight "
             f"of this {type(model).__name__}"
         )
-    others = [*reshaped, *losing, *missing]
+    others = [*fit.reshaped, *fit.losing, *fit.missing]
     if model.hparams.warm_start_model and others:
         shown = "; ".join(others[:_MOST_NAMED]) + ("; ..." if len(others) > _MOST_NAMED else "")
         raise UntrainableError(
@@ -79,20 +56,74 @@ def warm_start(model: Seq2Seq, source: str, run: RunFolder | None = None) -> Non
             f"vocabulary (cp {other_run.folder}/vocab.* into --data_dir) and change none of its "
             "sizes, or set warm_start_model=false to copy what fits"
         )
-    for name, value in values.items():
+    for name, value in fit.values.items():
         ours[name].assign(value)
     log.info(
         "warm start from %s (step %d): copied %d of %d weights",
         source,
         step,
-        len(values),
+        len(fit.values),
         len(ours),
     )
-    _report("have another shape there and keep their initial values", reshaped)
-    _report("are of another vocabulary there", partly)
-    _report("are missing there and keep their initial values", missing)
-    unused = [name for name, weight in theirs.items() if id(weight) not in used]
+    _report("have another shape there and keep their initial values", fit.reshaped)
+    _report("are of another vocabulary there", fit.partly)
+    _report("are missing there and keep their initial values", fit.missing)
+    unused = [name for name, weight in theirs.items() if id(weight) not in fit.used]
     _report("exist there, but not in this model", unused)
+
+
+@dataclasses.dataclass
+class _Fit:
+    """How the weights of another model fit those of a model.
+
+    Attributes:
+        values: of the weights that fit, by the name that they have in the model.
+        missing: names of weights that the other model lacks.
+        reshaped: names and shapes of those with another shape there.
+        partly: names of those some of whose rows the other model lacks, with the numbers of rows.
+        losing: those of `partly` that leave rows of the other model out.
+        used: identities of the other model's weights that belong to one of the model's.
+    """
+
+    values: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    missing: list[str] = dataclasses.field(default_factory=list)
+    reshaped: list[str] = dataclasses.field(default_factory=list)
+    partly: list[str] = dataclasses.field(default_factory=list)
+    losing: list[str] = dataclasses.field(default_factory=list)
+    used: set[int] = dataclasses.field(default_factory=set)
+
+
+def _fit(model: Seq2Seq, other: Seq2Seq, vocabularies: Vocabularies, has_vocabulary: bool) -> _Fit:
+    """Finds the values of a model's weights in another model.
+
+    Args:
+        model: the model of the new run.
+        other: the model of the other run.
+        vocabularies: of both runs.
+        has_vocabulary: whether the new run has a vocabulary, which may not be the other run's.
+    """
+    fit, theirs, every_row = _Fit(), _by_name(other), list(model.vocabulary_rows())
+    for name, weight in _by_name(model).items():
+        rows = [declared for declared in every_row if declared.weight is weight]
+        pairs = _pairs(rows, other)
+        there = pairs[0][1].weight if pairs else None if rows else theirs.get(name)
+        if there is None:
+            fit.missing.append(name)
+            continue
+        fit.used.add(id(there))
+        if pairs and (has_vocabulary or there.shape == weight.shape):
+            origins = vocabularies.origins(pairs)
+            value = gathered(pairs[0], origins)
+            if value is not None and any(len(rows) != 1 for rows in origins):
+                fit.partly.append(f"{name} ({_counted(origins)})")
+                fit.losing += fit.partly[-1:] if loses_rows(pairs[0], origins) else []
+        else:
+            value = there.numpy() if there.shape == weight.shape else None
+        if value is None:
+            fit.reshaped.append(f"{name} {tuple(weight.shape)}, there {tuple(there.shape)}")
+        else:
+            fit.values[name] = value
+    return fit
 
 
 def open_source(source: str) -> tuple[RunFolder, str | None]:
