@@ -29,9 +29,9 @@ COMMAND = Command(
                 "export_dir",
                 pathlib.Path,
                 "",
-                "Folder of exports (default: export in the run folder). Version N is written to "
-                "translate/N (text to text) and ids/N, for TensorFlow Serving; to keras/N; to "
-                "ctranslate2/N, argos/N, firefox/N, marian/N or huggingface/N.",
+                "Folder of exports (default: export in the run folder). Version N of a format is "
+                "written to a folder of its own, such as keras/N or argos/N; of a SavedModel, to "
+                "translate/N (text to text) and ids/N, for TensorFlow Serving.",
             ),
             Flag(
                 "format",
@@ -44,11 +44,12 @@ COMMAND = Command(
                 "decode_hparams",
                 str,
                 "",
-                "Changes to the problem's search settings, for a SavedModel: NAME=VALUE,... "
-                "(t2t-decoder --help). With return_beams=true it returns all hypotheses. "
-                "CTranslate2's README.md shows these settings; Marian's and Hugging Face's folders "
-                "hold those that these programs have; Argos Translate takes only source_language "
-                "and target_language, and Bergamot's engine shortlist.",
+                "Changes to the problem's search settings: NAME=VALUE,... (t2t-decoder --help). A "
+                "SavedModel searches with these settings, and returns all hypotheses with "
+                "return_beams=true. The README.md for CTranslate2 shows them. The folders for "
+                "Marian and Hugging Face hold the settings that these programs know. Argos "
+                "Translate takes only source_language and target_language; Bergamot's engine takes "
+                "only shortlist.",
             ),
             Flag(
                 "quantization",
@@ -62,9 +63,14 @@ COMMAND = Command(
                 str,
                 "",
                 "Code of the source's language, for Argos Translate and Bergamot's engine "
-                "(default: that in the problem's name, such as en in translate_ende_wmt32k).",
+                "(default: the code in the problem's name, such as en in translate_ende_wmt32k).",
             ),
-            Flag("to_code", str, "", "Code of the target's language, likewise."),
+            Flag(
+                "to_code",
+                str,
+                "",
+                "Code of the target's language (default: the code in the problem's name).",
+            ),
             Flag(
                 "dev_file",
                 pathlib.Path,

@@ -12,9 +12,9 @@ from t2t_lite.text.languages import Languages
 
 TENSORFLOW, CTRANSLATE2 = ENGINES = ("tensorflow", "ctranslate2")
 ENGINE_HELP = (
-    "What decodes: tensorflow, or ctranslate2, faster on most processors. It decodes "
-    "Transformers alone, with an export of the checkpoint that is kept in the run folder, or, if "
-    "that cannot be written, in the user's cache."
+    "What decodes: tensorflow, or ctranslate2, which is faster on most processors but decodes only "
+    "Transformers. It reads an export of the checkpoint, which is kept in the run folder or, if "
+    "that folder cannot be written, in the user's cache."
 )
 AUTO, FLOAT32, INT8 = "auto", "float32", "int8"
 # CTranslate2's names; the int8 types compute all but matrix products in the type that follows.
@@ -96,24 +96,24 @@ class DecoderConfig(Config):
         group="Input",
     )
     as_lines: bool = setting(
-        False, "Read --decode_from_file as lines, whatever document the ending of its name means."
+        False, "Decode --decode_from_file line by line, even if it is named like a document."
     )
     fuzzy: bool = setting(
         False, "Mark the new translations of a .po file as fuzzy, for somebody to review."
     )
     review_below: float = setting(
         0.0,
-        "Mark the new translations of a .po or XLIFF file whose confidence (--quality_run) is less "
-        "for review, and no others.",
+        "Mark the new translations of a .po or XLIFF file for review if their confidence "
+        "(--quality_run) is below this, and no others.",
         minimum=0,
         maximum=1,
     )
     decode_interactive: bool = setting(False, "Decode lines as you type them.")
     score_file: str = setting(
         "",
-        "Targets to score, one for each line of --decode_from_file; without that flag, lines of "
-        "source, tab and target; in a language model, lines of text, and prints their perplexity. "
-        "The scores are written to --decode_to_file, one per line.",
+        "File to score: a target for each line of --decode_from_file; or, without that flag, lines "
+        "of source, tab and target. For a language model, it has lines of text, whose perplexity "
+        "is printed. The scores are written to --decode_to_file, one per line.",
         reads=True,
     )
     prefix_file: str = setting(
@@ -124,8 +124,8 @@ class DecoderConfig(Config):
     decode_shards: int = setting(
         1,
         "Number of workers that decode a text together. Worker 0 reads INPUT000 if there is such "
-        "a file, else its part of INPUT, and writes OUTPUT000, worker 1 OUTPUT001, and so on: "
-        "joined, they are what one process writes.",
+        "a file, else its part of INPUT, and writes OUTPUT000, worker 1 OUTPUT001, and so on. The "
+        "joined files are the same as the file that one process writes.",
         minimum=1,
     )
     worker_id: int = setting(0, "Which of the --decode_shards workers this is, from 0.", minimum=0)
@@ -155,8 +155,8 @@ class DecoderConfig(Config):
     quality_run: str = setting("", QUALITY_HELP, path=True)
     output_format: str = setting(
         "text",
-        "Lines of text; of JSON with tokens, scores, log-probabilities and attention; or of the "
-        "links between words of source and output, or between their subwords, such as 0-0 1-2.",
+        "What a line has: the text; JSON with tokens, scores, log-probabilities and attention; "
+        "links between words of source and output, such as 0-0 1-2; or links between subwords.",
         choices=OUTPUT_FORMATS,
     )
     decode_reference: str = setting(
@@ -170,7 +170,7 @@ class DecoderConfig(Config):
     compute_type: str = setting(FLOAT32, COMPUTE_TYPE_HELP, choices=COMPUTE_TYPES)
     shortlist: str = setting(
         "",
-        "File of t2t-shortlist: outputs consist of the words that it has for each source; "
+        "File of t2t-shortlist: outputs consist of the words that it lists for each source; "
         f"{_SHORT}",
         reads=True,
     )

@@ -95,17 +95,21 @@ class TextOptions(Config):
         "The inputs' language, if a model knows several (default: that of the decode hparams).",
         example="fr",
     )
-    target_language: str = asked("", "The outputs' language, likewise.", example="de")
+    target_language: str = asked(
+        "",
+        "The outputs' language, if a model knows several (default: that of the decode hparams).",
+        example="de",
+    )
     pivot: str = asked(
         "",
-        "Language by way of which to translate, such as en: the model translates into it, and from "
-        "it into the target's. For pairs of languages that the model has not learned together.",
+        "Language between source and target, such as en: the model translates into it, and then "
+        "from it. For pairs of languages that the model has not learned together.",
         example="en",
     )
     markup: str = asked(
         "",
-        "Markup of the lines, which is kept: html or xml (tags, entities and what follows), or "
-        "placeholders ({name}, %s, URLs, e-mail addresses, paths, emoji, `code`) in plain text.",
+        "Markup of the lines, which is kept: placeholders ({name}, %s, URLs, e-mail addresses, "
+        "paths, emoji, `code`) in plain text; or, with html or xml, also tags and entities.",
         choices=("", *KINDS),
         example=HTML,
     )

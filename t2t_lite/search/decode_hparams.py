@@ -66,7 +66,7 @@ class DecodeHParams(HParams):
     )
     stopping: str = setting(
         "t2t",
-        "When a beam ends: by T2T's rule, transformers' early_stopping, Marian's.",
+        "Rule that ends a beam: T2T's, transformers' early_stopping, or Marian's.",
         choices=STOPPING_RULES,
     )
     coverage_penalty: float = setting(

@@ -41,10 +41,12 @@ class ServerConfig(TrainedModelConfig):
     )
     from_code: str = setting(
         "",
-        "Code of the texts' language, such as en (default: that in the problem's name).",
+        "Code of the texts' language, such as en (default: the code in the problem's name).",
         group="What LibreTranslate's clients see",
     )
-    to_code: str = setting("", "Code of the outputs' language, likewise.")
+    to_code: str = setting(
+        "", "Code of the outputs' language (default: the code in the problem's name)."
+    )
     max_body_size: int = setting(
         1 << 20, "Bytes per request; a larger one is answered 413.", minimum=1, group="Limits"
     )

@@ -120,12 +120,12 @@ class TrainerConfig(Config):
     best_metric: str = setting(
         "",
         "Metric in metrics.jsonl that ranks checkpoints, such as bleu, loss or accuracy, or "
-        "bleu__de, that of a mixture's member (default: the problem's first metric).",
+        "bleu__de for a member of a mixture (default: the problem's first metric).",
     )
     eval_early_stopping_steps: int | None = setting(
         None,
         "Stop when evaluations have not improved for this many updates (default: never). With "
-        "--schedule=train they are those of a continuous_eval beside it.",
+        "--schedule=train, the evaluations of a continuous_eval beside it count.",
         minimum=1,
     )
     eval_early_stopping_metric: str = setting(
@@ -139,14 +139,15 @@ class TrainerConfig(Config):
     )
     eval_steps: int = setting(
         100,
-        "Maximum number of batches per evaluation, of one device's size however many there are; "
-        "fewer if the data ends.",
+        "Maximum number of batches per evaluation. A batch is as large as that of one device in "
+        "training, whatever the number of devices.",
         minimum=1,
     )
     eval_timeout_mins: float = setting(
         240,
-        "Minutes for which continuous_eval and its kin wait for the next checkpoint; -1 waits for "
-        "ever. The checkpoint of the last update ends the wait in any case.",
+        "Minutes for which the schedules continuous_* (except continuous_train_and_eval) wait for "
+        "the next checkpoint; -1 waits for ever. After the checkpoint of the last update, they "
+        "wait no longer.",
         minimum=-1,
     )
     eval_use_test_set: bool = setting(False, "Evaluate on the test split instead of dev.")
@@ -158,14 +159,13 @@ class TrainerConfig(Config):
     log_step_count_steps: int = setting(100, "Updates between progress lines.", minimum=1)
     callbacks: str = setting(
         "",
-        "Names of callbacks, which --t2t_usr_dir registers, separated by commas: they are told the "
+        "Names of callbacks that --t2t_usr_dir registers, separated by commas. A callback gets the "
         "metrics of progress lines and evaluations.",
     )
     profile: bool = setting(
         False,
-        "Record ten updates with TensorFlow's profiler, the eleventh after the start and those "
-        "that follow, in --output_dir. TensorBoard shows them (pip install "
-        "tensorboard-plugin-profile).",
+        "Record the 11th to the 20th update after the start with TensorFlow's profiler, in "
+        "--output_dir. TensorBoard shows them (pip install tensorboard-plugin-profile).",
     )
 
     worker_gpu: int | None = setting(

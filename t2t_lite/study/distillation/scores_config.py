@@ -6,7 +6,7 @@ from t2t_lite.data.generation.config import SKIP_BAD_HELP, TMP_DIR
 from t2t_lite.settings import Config, setting
 
 _RUN = (
-    "Run folder, for its newest checkpoint, or RUN/NAME: best, averaged, an update number or a "
+    "Its run folder, for the newest checkpoint, or RUN/NAME: best, averaged, an update number or a "
     "file name. Several, separated by commas, are an ensemble."
 )
 
@@ -36,11 +36,13 @@ class ScoresConfig(Config):
     source_language: str = setting(
         "", "Language of the sources, if the models know several; empty: the models' default."
     )
-    target_language: str = setting("", "Language of the targets, likewise.")
+    target_language: str = setting(
+        "", "Language of the targets, if the models know several; empty: the models' default."
+    )
     pair_scores: str = setting(
         "",
-        "File to write, for t2t-datagen --pair_scores: for each pair the share, at most 1, of a "
-        "side's cross-entropy that the other side explains; about 0 for wrong pairs. "
+        "File to write, for t2t-datagen --pair_scores. A pair's score is the share of a side's "
+        "cross-entropy that the other side explains: at most 1, and about 0 for a wrong pair. "
         "FILE.origin.json beside it says what it was made from.",
         writes=True,
         group="Output",

@@ -12,13 +12,13 @@ class TuningConfig(Config):
 
     hparams_range: str = setting(
         "",
-        "Search for hyperparameters instead of one training: the name of a set of ranges. Trials "
-        "are run folders in --output_dir. Needs: pip install '.[tune]'.",
+        "Name of a set of ranges: search in them for hyperparameters, by many trainings (trials). "
+        "Each trial is a run folder in --output_dir. Needs: pip install '.[tune]'.",
         group="Search for hyperparameters",
     )
     autotune_objective: str = setting(
         "",
-        "Value of an evaluation that trials are compared by: as for --best_metric, or T2T's "
+        "Metric by which trials are compared, named as for --best_metric, or as in T2T: "
         "metrics-PROBLEM/METRIC (default: --best_metric).",
     )
     autotune_maximize: bool | None = setting(
@@ -32,7 +32,8 @@ class TuningConfig(Config):
     )
     autotune_prune: bool = setting(
         True,
-        "End a trial at an evaluation that is worse than the median of the finished trials there.",
+        "End a trial at an evaluation that is worse than the median of the finished trials at the "
+        "same update.",
     )
 
     def __post_init__(self) -> None:
