@@ -101,7 +101,11 @@ class RangedHParams:
     def set_int(
         self, name: str, min_val: int, max_val: int, scale: Any = None, length: Any = None
     ) -> None:
-        """Lets a hparam be any whole number of an interval; see `set_float`."""
+        """Lets a hparam be any whole number of an interval; see `set_float`.
+
+        Raises:
+            UsageError: as in `set_float`, or a limit is not a whole number.
+        """
         del length
         low, high = _bounds(name, min_val, max_val)
         if not (low.is_integer() and high.is_integer()):
@@ -113,7 +117,11 @@ class RangedHParams:
     def set_discrete(
         self, name: str, feasible_points: Sequence[Any], scale: Any = None, length: Any = None
     ) -> None:
-        """Lets a hparam be one of some numbers, which have an order; see `set_float`."""
+        """Lets a hparam be one of some numbers, which have an order; see `set_float`.
+
+        Raises:
+            UsageError: as in `set_float`, or a point is not a number.
+        """
         del length
         points = _plain(name, feasible_points)
         if not all(isinstance(point, int | float) for point in points):

@@ -35,7 +35,11 @@ class NumberTextEncoder(TextEncoder):
         return len(self._ids) + len(RESERVED_TOKENS)
 
     def encode(self, text: str) -> list[int]:
-        """Returns the ids of numbers separated by white space."""
+        """Returns the ids of numbers separated by white space.
+
+        Raises:
+            DataError: a word is not a number, or is too large.
+        """
         try:
             return [self._ids[word] for word in text.split()]
         except KeyError as error:

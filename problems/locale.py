@@ -111,6 +111,9 @@ def corpus(language: str, edition: int = 1) -> dict[str, list[Pair]]:
     Returns:
         The pairs of English sentence and translation of each `DatasetSplit`; no English sentence
         occurs twice.
+
+    Raises:
+        UserError: Babel is not installed.
     """
     try:
         import babel

@@ -61,7 +61,11 @@ class ParsingProblem(Text2TextProblem):
         return trees.normalise(tree)
 
     def learned(self, tree: Tree) -> Tree:
-        """Normalises a treebank's tree, which must then come back from its words and symbols."""
+        """Normalises a treebank's tree, which must then come back from its words and symbols.
+
+        Raises:
+            DataError: another tree comes back.
+        """
         normal = self.normalise(tree)
         found, repairs = linear_trees.delinearize(*linear_trees.linearize(normal))
         if repairs or found != normal:
@@ -111,7 +115,11 @@ class ParsingProblem(Text2TextProblem):
         return Output(str(tree), repairs)
 
     def reference(self, source: str, line: str) -> str:
-        """Parses a treebank's tree; only a sentence without words may lack one."""
+        """Parses a treebank's tree; only a sentence without words may lack one.
+
+        Raises:
+            DataError: the tree has other words than the sentence.
+        """
         words = trees.split_words(self.source(source))
         if not self._writes_trees or not (words or trees.split_words(line)):
             return super().reference(source, line)

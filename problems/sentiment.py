@@ -59,7 +59,11 @@ class SentimentIMDB(Text2ClassProblem):
     def generate_samples(
         self, data_dir: str, tmp_dir: str, dataset_split: str
     ) -> Iterator[dict[str, Any]]:
-        """Yields the reviews of a split, in the order of the archive."""
+        """Yields the reviews of a split, in the order of the archive.
+
+        Raises:
+            DataError: the archive lacks the reviews of a split.
+        """
         (archive,) = self.fetch_sources(tmp_dir, dataset_split)
         folder = _FOLDERS[dataset_split]
         # There are reviews without label, too.

@@ -57,7 +57,11 @@ class WsjTreebankProblem(TreebankProblem):
             yield str(path), iterate_lines(path, self.bad_input)
 
     def trees(self, tmp_dir: str, dataset_split: str) -> Iterator[Tree]:
-        """Yields the normalised trees of a split."""
+        """Yields the normalised trees of a split.
+
+        Raises:
+            UserError: files of the treebank are missing, or there twice.
+        """
         wanted = self.file_numbers[dataset_split]
         found: dict[int, str] = {}
         for name, lines in self.tree_files(tmp_dir):
@@ -128,7 +132,11 @@ class ParsingWsjSemi32k(ParsingWsj16k):
         return [*sections, *corpora.existing_files(extra)]
 
     def trees(self, tmp_dir: str, dataset_split: str) -> Iterator[Tree]:
-        """Yields the trees of the sections, then, for training, the extra ones."""
+        """Yields the trees of the sections, then, for training, the extra ones.
+
+        Raises:
+            UserError: files are missing.
+        """
         if dataset_split != DatasetSplit.TRAIN:
             yield from super().trees(tmp_dir, dataset_split)
             return
@@ -303,7 +311,11 @@ class ParsingCraft(TreebankProblem):
         return [archive] if archive else []
 
     def trees(self, tmp_dir: str, dataset_split: str) -> Iterator[Tree]:
-        """Yields the normalised trees of an archive."""
+        """Yields the normalised trees of an archive.
+
+        Raises:
+            UserError: the archive is missing.
+        """
         name = self._ARCHIVES[dataset_split]
         archive = _find_archive(tmp_dir, "craft", name)
         if archive is None:

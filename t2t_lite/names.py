@@ -29,7 +29,11 @@ class ProblemName:
 
     @classmethod
     def parse(cls, name: str) -> "ProblemName":
-        """Splits off the suffixes `_rev` and `_copy`, in any order, at most one of each."""
+        """Splits off the suffixes `_rev` and `_copy`, in any order, at most one of each.
+
+        Raises:
+            UsageError: a suffix occurs twice.
+        """
         base, found = name, set()
         while base.endswith(SUFFIXES):
             suffix = base[base.rindex("_") :]

@@ -142,7 +142,11 @@ def register_problem(name: Registered) -> Registered: ...
 @overload
 def register_problem(name: str | None = None) -> Callable[[Registered], Registered]: ...
 def register_problem(name: Any = None) -> Any:
-    """Registers a `Problem` class; its name may not end in `_rev` or `_copy`."""
+    """Registers a `Problem` class; its name may not end in `_rev` or `_copy`.
+
+    Raises:
+        ValueError: the name ends in one of them.
+    """
     own = snake_case(name.__name__) if callable(name) else name
     if own and own.endswith(SUFFIXES):
         raise ValueError(

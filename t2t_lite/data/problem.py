@@ -49,7 +49,11 @@ RANDOM_SEED = 429459
 
 
 def shard_paths(data_dir: str, name: str, split: str, shards: int) -> list[str]:
-    """Returns T2T's file names: `{data_dir}/{name}-{train|dev|test}-00000-of-00100`."""
+    """Returns T2T's file names: `{data_dir}/{name}-{train|dev|test}-00000-of-00100`.
+
+    Raises:
+        UserError: the split is unknown.
+    """
     if split not in SPLIT_FILE_NAMES:
         known = ", ".join(map(repr, SPLIT_FILE_NAMES))
         raise UserError(f"{name}: unknown split {split!r}; write one of {known} in dataset_splits")
@@ -238,7 +242,11 @@ class Problem(abc.ABC):
         return any(entry["split"] == split for entry in self.dataset_splits)
 
     def filepaths(self, data_dir: str, split: str) -> list[str]:
-        """Returns the data files of a split, whether they exist or not."""
+        """Returns the data files of a split, whether they exist or not.
+
+        Raises:
+            UserError: the problem does not have the split.
+        """
         for entry in self.dataset_splits:
             if entry["split"] == split:
                 return shard_paths(data_dir, self.dataset_filename(), split, entry["shards"])
@@ -294,6 +302,9 @@ class Problem(abc.ABC):
             data_dir: folder of the results.
             tmp_dir: folder of the raw files and downloads.
             options: how to generate, a `data.generation.config.DatagenOptions`.
+
+        Raises:
+            UsageError: the class does not define this method.
         """
         raise UsageError(
             f"problem {self.base_name!r}: {type(self).__qualname__} yields no samples: derive it "

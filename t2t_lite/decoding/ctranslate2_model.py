@@ -86,6 +86,9 @@ def convert(
         quantization: how weights are stored: one of `QUANTIZATIONS`, or int16.
         is_for_engine: whether the caller forbids the ids that are never output by itself, and ends
             sources with EOS; then probabilities and attention are those of our model.
+
+    Raises:
+        UserError: ctranslate2 is not installed, or cannot compute the model.
     """
     try:
         from ctranslate2.specs import TransformerSpec, common_spec

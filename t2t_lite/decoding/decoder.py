@@ -255,7 +255,11 @@ class Decoder:
         name: str = "line",
         known: Mapping[int, HypothesesByIndex] = NO_BATCHES,
     ) -> Iterator[BatchResult]:
-        """Yields the results of `score` batch by batch; arguments as in `decode_batches`."""
+        """Yields the results of `score` batch by batch; arguments as in `decode_batches`.
+
+        Raises:
+            UsageError: the decode hparam well_formed is set.
+        """
         if self.hparams.well_formed:
             raise UsageError(
                 "decode hparam well_formed=true: scores of given targets are over all outputs, not "

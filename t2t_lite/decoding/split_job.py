@@ -37,7 +37,11 @@ def decode_split(
     began: float,
     read: DecodingOrigin,
 ) -> None:
-    """Decodes the chosen split and prints the score; writes files if any is named."""
+    """Decodes the chosen split and prints the score; writes files if any is named.
+
+    Raises:
+        UserError: the problem is a language model, or the data or flags are invalid.
+    """
     from t2t_lite.decoding.dataset_decoding import part_reports, read_parts  # load TensorFlow
 
     run = trained[0].run

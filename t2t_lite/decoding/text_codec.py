@@ -75,7 +75,11 @@ class TextCodec:
         ]
 
     def target_ids(self, line: str, place: str, languages: Languages = ANY) -> list[int]:
-        """Returns the ids of a target text, as `encode_targets` does."""
+        """Returns the ids of a target text, as `encode_targets` does.
+
+        Raises:
+            DataError: the text has too many subwords.
+        """
         encoder = speaking(self.encoders, languages)["targets"]
         ids = encoded_text(encoder, line.strip(), place)[len(encoder.start_ids()) :]
         if len(ids) > LONGEST:

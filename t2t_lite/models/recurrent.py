@@ -34,7 +34,11 @@ class RecurrentSeq2Seq(EncoderDecoder):
     encoder_class: ClassVar[type[Encoder]]
 
     def make_layers(self) -> None:
-        """Creates encoder and decoder."""
+        """Creates encoder and decoder.
+
+        Raises:
+            UsageError: there is no layer.
+        """
         if not self.hparams.num_hidden_layers:
             raise UsageError("hparam num_hidden_layers=0: a recurrent model needs at least 1")
         super().make_layers()

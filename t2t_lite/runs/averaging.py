@@ -43,6 +43,9 @@ def newest_checkpoints(folder: pathlib.Path, count: int, minutes: float = 0.0) -
         count: number of checkpoints.
         minutes: time between them, by the times of their files (paper: 10); the nearest checkpoints
             are chosen. 0: any time.
+
+    Raises:
+        UserError: the folder holds fewer.
     """
     paths = whole_checkpoints(folder)
     if len(paths) < count:
@@ -166,7 +169,11 @@ def names_in(recipe: Mapping[str, Any]) -> str:
 
 @contextlib.contextmanager
 def writing(folder: pathlib.Path, name: str) -> Iterator[None]:
-    """Creates a folder, and prevents others from writing `name` there during the block."""
+    """Creates a folder, and prevents others from writing `name` there during the block.
+
+    Raises:
+        UserError: the file system refuses it.
+    """
     try:
         lock = folder / f".{name}.lock"
         with (

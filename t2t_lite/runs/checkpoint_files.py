@@ -84,6 +84,9 @@ def read_newest(folder: pathlib.Path, read: Callable[[str], None]) -> str | None
 
     Returns:
         The prefix that was read; None if the folder holds no checkpoint.
+
+    Raises:
+        UserError: there are checkpoints, and none can be read.
     """
     torn = []
     for path in reversed(checkpoints(folder)):

@@ -17,6 +17,9 @@ def named_checkpoint(name: str, output_dir: str) -> str:
             checkpoint (`averaged.ckpt-300`), its step, `newest`, `best` or `averaged` (the most
             recent average).
         output_dir: a run folder; may be empty if `name` is a prefix.
+
+    Raises:
+        UserError: there is no such checkpoint.
     """
     if checkpoint_files.is_whole(name):
         return name

@@ -80,6 +80,9 @@ def source_of_model(settings: RunSettings) -> RunFolder:
     """Returns the run whose model a run with the hparam `warm_start_model` has.
 
     A run with a checkpoint has it already, and needs the other no more.
+
+    Raises:
+        UsageError: no run is named, or it has another model than the flag `model` names.
     """
     folder = pathlib.Path(settings.output_dir)
     if has_started(folder):
@@ -106,6 +109,9 @@ def seed_and_parts(
     """Returns the run's seed and W, the parts of a batch, which a resumed run keeps.
 
     With another number of devices, each computes another number of parts, with the same result.
+
+    Raises:
+        UserError: the devices cannot share the parts evenly.
     """
     old = run_folder.read_run_settings(output_dir)
     if old is None:

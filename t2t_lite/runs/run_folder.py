@@ -317,7 +317,11 @@ def read_settings(output_dir: str) -> dict[str, Any]:
 
 
 def read_summary(folder: pathlib.Path) -> dict[str, Any]:
-    """Returns the non-negative numbers in summary.json; none if there is no such file."""
+    """Returns the non-negative numbers in summary.json; none if there is no such file.
+
+    Raises:
+        UserError: the file is damaged.
+    """
     path = folder / SUMMARY
     if not path.is_file():
         return json_files.Fields(path, {})

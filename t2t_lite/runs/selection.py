@@ -60,6 +60,9 @@ class Criterion:
             name: a field of evaluation records in metrics.jsonl; empty: the first metric.
             problem: what is evaluated.
             minimize: whether lower is better; None: as registered for its metric.
+
+        Raises:
+            UsageError: no metric has this name.
         """
         known = known_values(parts_of(problem, DatasetSplit.EVAL))
         name = name or problem.metrics[0]
@@ -218,7 +221,11 @@ def keep_best(folder: pathlib.Path, steps: Collection[int]) -> None:
 
 
 def best_checkpoints(folder: pathlib.Path, criterion: Criterion, count: int) -> list[str]:
-    """Returns the prefixes of the `count` best checkpoints that still exist, best first."""
+    """Returns the prefixes of the `count` best checkpoints that still exist, best first.
+
+    Raises:
+        UserError: there are fewer.
+    """
     curve = criterion.curve(folder)
     steps = best_steps(curve, len(curve))
     found = [path for path in (_prefix(folder, step) for step in steps) if path]

@@ -48,6 +48,9 @@ def average_all(
 
     Returns:
         The prefixes of the new averages.
+
+    Raises:
+        UserError: the run has fewer than `count` checkpoints.
     """
     averages = _Averages(run, pathlib.Path(output_dir), count, min_steps)
     there = averages.sources()

@@ -203,6 +203,9 @@ def listen(host: str, port: int, needs_key: bool = False) -> socket.socket:
         host: the address to listen on.
         port: the port; 0: any free one.
         needs_key: whether clients need a key.
+
+    Raises:
+        UserError: the address or the port cannot be used.
     """
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]

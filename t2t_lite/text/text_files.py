@@ -85,7 +85,12 @@ def open_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def decompressed(file: io.BufferedReader, name: str) -> BinaryIO:
-    """Returns `file`, read through gzip or bzip2 if the suffix of `name` says so."""
+    """Returns `file`, read through gzip or bzip2 if the suffix of `name` says so.
+
+    Raises:
+        EOFError: the file is empty.
+        DataError: it is not compressed as its name says.
+    """
     if not name.endswith((".gz", ".bz2")):
         return file
     if not file.peek(1):

@@ -84,6 +84,9 @@ def score_checkpoints(
         The scores in the order of `checkpoints`, with paired bootstrap resampling of each against
         the first. Those of a mixture are means over the members that have the split, and those of
         each: see metrics/parts.py.
+
+    Raises:
+        UserError: the runs have different sets, or a setting is invalid.
     """
     folders = [str(pathlib.Path(path).parent) for path in checkpoints]
     runs = [RunFolder.open(folder) for folder in dict.fromkeys(folders)]

@@ -84,6 +84,9 @@ def make_optimizer(hparams: BasicHParams) -> keras.optimizers.Optimizer:
     """Returns the optimizer that `hparams.optimizer` names, with its schedule.
 
     The training step clips gradients: Keras would clip on each replica, before they are added.
+
+    Raises:
+        UsageError: the optimizer does not support a hyperparameter.
     """
     name = hparams.optimizer
     if hparams.weight_decay and name != "adam_w":

@@ -31,6 +31,9 @@ def resolve_hparams(config: TrainerConfig) -> BasicHParams:
 
     With the hparam `warm_start_model`, fields that describe the model come from the run that it
     continues.
+
+    Raises:
+        UsageError: model, problem and set do not belong together, or a change is invalid.
     """
     hparams = registry.hparams(config.hparams_set).override(config.hparams)
     model = registry.model(config.model)
@@ -71,6 +74,9 @@ def resolve_decode_hparams(config: TrainerConfig, run: RunFolder | None = None) 
     Args:
         config: the trainer's settings.
         run: the run, for an imported model's settings; None: it is not open yet.
+
+    Raises:
+        UsageError: a setting is invalid, or cannot be had during training.
     """
     if dtype := DecodeHParams().override(config.decode_hparams).dtype:
         raise UsageError(

@@ -42,6 +42,9 @@ class SkippedSteps:
             finite: the result of the step.
             features: the batch.
             step: number of steps before it.
+
+        Raises:
+            UntrainableError: too many steps in a row were skipped.
         """
         if finite:
             self._in_a_row = 0

@@ -371,7 +371,11 @@ def aligned(
 
 
 def with_text(pairs: Iterable[Pair], name: str, bad: BadInput) -> Iterator[Sample]:
-    """Strips white space; drops pairs with an empty or skipped side, and logs their number."""
+    """Strips white space; drops pairs with an empty or skipped side, and logs their number.
+
+    Raises:
+        DataError: no pair is left.
+    """
     kept = empty = 0
     for source, target in bad.counted(pairs, name):
         inputs, targets = source.strip(), target.strip()

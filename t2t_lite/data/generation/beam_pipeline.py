@@ -60,6 +60,9 @@ def pipeline_options(runner: str, arguments: str = "") -> PipelineOptions:
     Args:
         runner: Beam's name of the runner, such as "DirectRunner".
         arguments: Beam's own options, as a command line.
+
+    Raises:
+        UsageError: Beam does not know the runner or an option.
     """
     given = f"--runner={runner} --beam_options={arguments!r}"
     complaint = io.StringIO()

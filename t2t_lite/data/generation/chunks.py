@@ -91,7 +91,11 @@ class ExampleEncoder:
         self._sides = tuple(side for side in _SIDES if side in encoders)
 
     def encode(self, chunk: Chunk) -> list[bytes]:
-        """Returns an example for each sample, with EOS at the end of both sides."""
+        """Returns an example for each sample, with EOS at the end of both sides.
+
+        Raises:
+            DataError: a side of a sample has no ids.
+        """
         for number, texts in enumerate(zip(chunk.inputs, chunk.targets, strict=True), 1):
             name = f"{self._problem_name}: sample {chunk.first + number}"
             require_characters("".join(texts), name)

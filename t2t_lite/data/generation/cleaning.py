@@ -101,7 +101,11 @@ class CleaningRules:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parses a flag such as `"identical,max_ratio=3,script=Latn-Latn,duplicates"`."""
+        """Parses a flag such as `"identical,max_ratio=3,script=Latn-Latn,duplicates"`.
+
+        Raises:
+            UsageError: a rule is unknown, given twice, or has a wrong value.
+        """
         rules: dict[str, Any] = {}
         names = [field.name for field in dataclasses.fields(cls)]
         for item in filter(None, map(str.strip, text.split(","))):
@@ -227,6 +231,9 @@ def clean(
         name: the name of the data, for messages.
         scores: those of the pairs; None if no rule reads them.
         is_whole: whether the pairs are all of the text, which must have no further scores.
+
+    Raises:
+        DataError: no pair is left.
     """
     if not rules.active:
         yield from samples

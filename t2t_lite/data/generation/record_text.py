@@ -54,7 +54,11 @@ def folder(problem: Problem, data_dir: str, tmp_dir: str, options: DatagenOption
 
 
 def groups(problem: Problem, data_dir: str) -> list[FileGroup]:
-    """Returns the splits that have files."""
+    """Returns the splits that have files.
+
+    Raises:
+        UserError: no split has files.
+    """
     if found := _groups(problem, data_dir):
         return found
     raise UserError(

@@ -145,7 +145,11 @@ def require_runnable(model: Seq2Seq) -> TransformerHParams:
 
 
 def side_of(encoder: TextEncoder) -> Side:
-    """Returns the vocabulary of an encoder, filled up to a multiple of 8 pieces."""
+    """Returns the vocabulary of an encoder, filled up to a multiple of 8 pieces.
+
+    Raises:
+        UserError: Bergamot's engine cannot read the vocabulary.
+    """
     if (
         not isinstance(encoder, SentencePieceEncoder | ImportedEncoder)
         or not encoder.model

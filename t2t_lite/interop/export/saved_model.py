@@ -254,6 +254,10 @@ def export(run: RunFolder, checkpoint: str | None, export_dir: str, hparams: Dec
         checkpoint: prefix of a checkpoint; None: the newest.
         export_dir: the parent of all exports.
         hparams: search settings.
+
+    Raises:
+        UsageError: the search cannot be exported.
+        UserError: TensorFlow could not load a model from `export_dir`.
     """
     if hparams.sampling_method == "random":
         raise UsageError(

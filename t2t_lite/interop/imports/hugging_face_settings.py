@@ -126,7 +126,11 @@ def _check_config(folder: pathlib.Path, config: Fields) -> None:
 
 
 def check_sizes(folder: pathlib.Path, config: Fields, rows: Sequence[int]) -> None:
-    """Checks that the embeddings of source and target have as many rows as the config says."""
+    """Checks that the embeddings of source and target have as many rows as the config says.
+
+    Raises:
+        DataError: they have another number.
+    """
     size = config["vocab_size"]
     of_target = config.get("decoder_vocab_size")
     of_target = (
@@ -141,7 +145,11 @@ def check_sizes(folder: pathlib.Path, config: Fields, rows: Sequence[int]) -> No
 
 
 def find_id(folder: pathlib.Path, settings: Mapping[str, Any], name: str, size: int) -> int:
-    """Returns an id among the settings of a folder."""
+    """Returns an id among the settings of a folder.
+
+    Raises:
+        DataError: it is missing, not a number, or too large.
+    """
     ids = find_ids(folder, settings, name, size)
     if len(ids) != 1:
         raise DataError(
@@ -152,7 +160,11 @@ def find_id(folder: pathlib.Path, settings: Mapping[str, Any], name: str, size: 
 
 
 def find_ids(folder: pathlib.Path, settings: Mapping[str, Any], name: str, size: int) -> list[int]:
-    """Returns different ids among the settings of a folder: one alone, or a list."""
+    """Returns different ids among the settings of a folder: one alone, or a list.
+
+    Raises:
+        DataError: one is missing, not a number, or too large.
+    """
     value = settings.get(name)
     ids = value if isinstance(value, list) and value else [value]
     if not all(type(id_) is int and 0 <= id_ < size for id_ in ids) or len(ids) > _MOST_ENDS:
@@ -163,7 +175,12 @@ def find_ids(folder: pathlib.Path, settings: Mapping[str, Any], name: str, size:
 
 
 def find_hparams(folder: pathlib.Path, config: Fields, **others: Any) -> TransformerHParams:
-    """Returns the hyperparameters of a model; `others`: those that the config does not tell."""
+    """Returns the hyperparameters of a model; `others`: those that the config does not tell.
+
+    Raises:
+        UserError: the model has no counterpart here.
+        DataError: the config is damaged.
+    """
     path, family = folder / CONFIG, FAMILIES[config["model_type"]]
     named = config["activation_function"]
     activation = ACTIVATIONS.get(str(named))
@@ -199,6 +216,10 @@ def decode_hparams(
         config: its settings.
         generation: those of its generations.
         starts: tokens with which outputs begin and that `min_length` counts.
+
+    Raises:
+        UserError: a setting has no counterpart here.
+        DataError: a setting is damaged.
     """
     forced, ends = (
         value if isinstance(value, list) else [value]
@@ -253,6 +274,9 @@ def never_output(
         generation: the settings of its generations.
         order: its ids, by ours.
         ends: its ids that end an output, which transformers does not count as bad words.
+
+    Raises:
+        UserError: sequences of ids are excluded, which has no counterpart here.
     """
     words, ids = (generation.get(name) or [] for name in ("bad_words_ids", "suppress_tokens"))
     if isinstance(words, list):

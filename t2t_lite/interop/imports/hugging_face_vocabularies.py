@@ -48,6 +48,9 @@ def marian(
         padding: its id.
         ends: the ids that end an output.
         start: the id that starts the decoder.
+
+    Raises:
+        DataError: the vocabulary lacks pieces that the settings name.
     """
     target_file = folder / "target_vocab.json"
     is_separate = tokenizer.settings.get("separate_vocabs", target_file.is_file())

@@ -102,7 +102,11 @@ def read_decoder(path: pathlib.Path, folder: pathlib.Path) -> Decoder:
 
 
 def decode_hparams(decoder: Decoder, defaults: Mapping[str, str]) -> str:
-    """Returns the search with which a model is published; `defaults`: for what it does not say."""
+    """Returns the search with which a model is published; `defaults`: for what it does not say.
+
+    Raises:
+        UserError: a setting has no counterpart here, or is damaged.
+    """
     read = {name: decoder.settings.get(name, default) for name, default in defaults.items()}
     try:
         if float(read["word-penalty"]):

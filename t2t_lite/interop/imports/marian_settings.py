@@ -77,7 +77,11 @@ def is_setting(name: str) -> bool:
 def find_hparams(
     settings: Mapping[str, str], never_output: Sequence[int], path: pathlib.Path
 ) -> TransformerHParams:
-    """Returns the hyperparameters of a model."""
+    """Returns the hyperparameters of a model.
+
+    Raises:
+        DataError: a setting is damaged.
+    """
     reader = _Reader(settings, f"{path}, {SETTINGS}")
     filter_size = reader.number("transformer-dim-ffn")
     if reader.number("transformer-decoder-dim-ffn", "0") not in (0, filter_size):

@@ -66,6 +66,10 @@ def look(decoder: Decoder, text: str, target: str = "") -> tuple[list[View], str
         decoder: holds the model.
         text: the source.
         target: its target; "": the decoder's best output.
+
+    Raises:
+        UserError: the model has no attention to show, or the text is too long.
+        UsageError: the text is empty.
     """
     if not decoder.problem.has_inputs:
         raise UserError(
@@ -121,7 +125,11 @@ def _chosen(views: Sequence[View], kind: str) -> View:
 
 
 def heads_of(text: str) -> list[int]:
-    """Returns the numbers in a text such as "1,3"; an empty list for ""."""
+    """Returns the numbers in a text such as "1,3"; an empty list for "".
+
+    Raises:
+        UsageError: it is not a list of numbers from 1.
+    """
     try:
         return [int(number) for number in text.split(",")] if text else []
     except ValueError:

@@ -72,7 +72,11 @@ class Trial:
 
 
 def rate_name(settings: SearchSettings) -> str:
-    """Returns the hparam that scales the learning-rate schedule."""
+    """Returns the hparam that scales the learning-rate schedule.
+
+    Raises:
+        UsageError: the schedule has no rate.
+    """
     hparams = registry.hparams(settings.hparams_set).override(settings.hparams)
     assert isinstance(hparams, BasicHParams)
     factors = [factor.strip() for factor in hparams.learning_rate_schedule.split("*")]
@@ -134,6 +138,9 @@ def search(settings: SearchSettings, grid: SearchGrid, folders: Folders) -> dict
 
     Returns:
         The content of parsing_search.json.
+
+    Raises:
+        UsageError: the problem is not a parsing problem.
     """
     problem = registry.problem(settings.problem)
     if _METRIC not in problem.metrics:

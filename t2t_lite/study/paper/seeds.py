@@ -52,6 +52,9 @@ def make_cells(table: str, problem: str, rows: Sequence[str], seeds: int) -> lis
         problem: the problem to train on.
         rows: names of rows.
         seeds: number of trainings per row, with seeds 1 to `seeds`.
+
+    Raises:
+        UsageError: the problem is not scored by BLEU, or `seeds` is out of bounds.
     """
     if "bleu" not in registry.problem(problem).metrics:
         raise UsageError(f"--problem={problem} is not scored by BLEU, as {table} is")
@@ -61,7 +64,11 @@ def make_cells(table: str, problem: str, rows: Sequence[str], seeds: int) -> lis
 
 
 def find_row(table: str, rows: Sequence[RowType], name: str) -> RowType:
-    """Returns the row of that name."""
+    """Returns the row of that name.
+
+    Raises:
+        UsageError: the table has no such row.
+    """
     for row in rows:
         if row.name == name:
             return row

@@ -101,6 +101,9 @@ def write_report(folders: Sequence[str], output: str) -> str:
 
     Returns:
         The path of the file.
+
+    Raises:
+        UserError: a folder is named twice, or is not a run folder.
     """
     extras.require(extras.PLOTS, "t2t-report")
     paths = [pathlib.Path(folder).resolve() for folder in folders]

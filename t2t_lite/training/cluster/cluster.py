@@ -170,6 +170,9 @@ class Cluster:
         """Brings the contents of the run folder into `folder`, for a worker other than the chief.
 
         Files are linked, as writing replaces the link; a file that is appended to is copied.
+
+        Raises:
+            UserError: this worker does not see the folder.
         """
         if self.is_chief:
             return

@@ -37,6 +37,9 @@ def with_found_batch_size(
         t2t_usr_dir: as for the command; empty: none.
         memory_limit: bytes of main memory to use at most; None: what is available now. On GPUs,
             their own memory is the limit.
+
+    Raises:
+        UserError: not even the smallest batch fits.
     """
     if opening.has_started(pathlib.Path(config.output_dir)):
         size = RunFolder.open(config.output_dir).hparams.batch_size
