@@ -241,12 +241,6 @@ def eval_dataset(
     return _padded(_grouped(examples, scheme, parts), reader, parts)
 
 
-def padding_share(features: dict[str, tf.Tensor]) -> tf.Tensor:
-    """Returns the fraction of a batch's cells that are padding, both sides together (a scalar)."""
-    cells = [tf.reshape(features[side], [-1]) for side in ("inputs", "targets")]  # each [W*B*L]
-    return tf.math.zero_fraction(tf.concat(cells, axis=0))
-
-
 def _seeds_by_epoch(seed: int) -> Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]:
     """Returns a function that computes the two shuffle seeds of an epoch.
 

@@ -7,11 +7,10 @@ import pytest
 import tensorflow as tf
 
 from support.corpora import write_corpus
-from support.rounding import assert_close
 from t2t_lite.data import records
 from t2t_lite.data.batching import UNLIMITED, batching_scheme
 from t2t_lite.data.example_reader import ExampleReader, naming_bad_file
-from t2t_lite.data.input_pipeline import eval_dataset, padding_share, train_dataset
+from t2t_lite.data.input_pipeline import eval_dataset, train_dataset
 from t2t_lite.errors import DataError
 
 SCHEME = batching_scheme(60, max_length=20, min_length_bucket=5, length_bucket_step=1.5)
@@ -232,11 +231,3 @@ def test_a_damaged_file_is_named_in_training(corpus, tmp_path):
     bad.write_bytes(bad.read_bytes()[:-3])
     with pytest.raises(DataError, match="bad, record 3"), naming_bad_file([good, str(bad)]):
         take(train([good, str(bad)]), 50)
-
-
-def test_padding_share():
-    features = {
-        "inputs": tf.constant([[[5, 1, 0], [1, 0, 0]]]),
-        "targets": tf.constant([[[5, 1], [5, 1]]]),
-    }
-    assert_close(padding_share(features), 3 / 10, terms=10)

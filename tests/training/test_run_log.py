@@ -4,6 +4,7 @@ import logging
 import math
 
 import pytest
+import tensorflow as tf
 
 from support.rounding import assert_close
 from t2t_lite.runs.metrics_jsonl import read_records
@@ -35,6 +36,17 @@ def totals(**changes: float) -> Totals:
         "flops": 6e6,
     }
     return Totals(**(sums | changes))
+
+
+def test_the_share_of_padding_is_of_both_sides():
+    features = {
+        "inputs": tf.constant([[[5, 1, 0], [1, 0, 0]]]),
+        "targets": tf.constant([[[5, 1], [5, 1]]]),
+    }
+    zero, is_finite = tf.constant(0.0), tf.constant(True)
+    step = Totals.of_step(features, zero, tf.constant(4.0), zero, is_finite, zero)
+    values = train_values(Totals(*map(float, step)), 0.0)
+    assert_close(values["padding_share"], 3 / 10, terms=10)
 
 
 def test_a_line_is_per_step_and_device(clock, caplog):
