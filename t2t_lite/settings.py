@@ -218,9 +218,9 @@ class Config:
     """
 
     def __post_init__(self) -> None:
-        for found in settings_of(type(self)).values():
-            value = found.checked(getattr(self, found.name))
-            object.__setattr__(self, found.name, value)  # the dataclass is frozen
+        for name, field in settings_of(type(self)).items():
+            value = field.checked(getattr(self, name))
+            object.__setattr__(self, name, value)  # the dataclass is frozen
 
 
 def settings_of(config_class: type) -> dict[str, Setting]:
@@ -257,8 +257,8 @@ def _collected(config_class: type) -> dict[str, Setting]:
 def settings_by_group(config_class: type) -> dict[str, tuple[Setting, ...]]:
     """Returns the settings of a dataclass by group title."""
     groups: dict[str, tuple[Setting, ...]] = {}
-    for found in settings_of(config_class).values():
-        groups[found.group] = (*groups.get(found.group, ()), found)
+    for field in settings_of(config_class).values():
+        groups[field.group] = (*groups.get(field.group, ()), field)
     return groups
 
 
@@ -372,7 +372,7 @@ class HParams(Config):
 
 def split_assignments(assignments: str) -> list[str]:
     """Returns the parts of a string for `override`, one for each name."""
-    return [part for found in _ASSIGNMENT.findall(assignments) if (part := found.strip())]
+    return [part for text in _ASSIGNMENT.findall(assignments) if (part := text.strip())]
 
 
 def meant_by(assignments: str) -> dict[str, Any]:

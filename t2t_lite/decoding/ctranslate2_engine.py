@@ -159,8 +159,8 @@ class CTranslate2Engine(Engine):
         if return_beams == self.hparams.return_beams:
             return self
         hparams = self.hparams.copy(return_beams=return_beams)
-        others = (self._model_hparams, self._name, self._with_scores)
-        return type(self)(self._translator, self._export, self.encoders, hparams, *others)
+        fixed = (self._model_hparams, self._name, self._with_scores)
+        return type(self)(self._translator, self._export, self.encoders, hparams, *fixed)
 
     def map(
         self, work: Callable[[Worker, _Batch], _Result], batches: Sequence[_Batch]
@@ -220,18 +220,18 @@ class CTranslate2Worker(Worker):
             self._searched(source, _least(limit, self._export.positions))
             for source, limit in zip(sources, limits, strict=True)
         ]
-        found: dict[int, list[Target]] = {}
+        targets: dict[int, list[Target]] = {}
         for places in _grouped(range(len(sources)), lambda i: _given(sources[i])):
             longest = max(limits[i] for i in places)
-            found |= self._translate({i: sources[i] for i in places}, longest)
+            targets |= self._translate({i: sources[i] for i in places}, longest)
             reached = [
                 i
                 for i in places
-                if limits[i] < longest and any(len(target.ids) >= limits[i] for target in found[i])
+                if limits[i] < longest and any(len(one.ids) >= limits[i] for one in targets[i])
             ]
             for again in _grouped(reached, limits.__getitem__):
-                found |= self._translate({i: sources[i] for i in again}, limits[again[0]])
-        ended = self._ended([found[i] for i in range(len(sources))])
+                targets |= self._translate({i: sources[i] for i in again}, limits[again[0]])
+        ended = self._ended([targets[i] for i in range(len(sources))])
         _require_numbers(ended)
         require_outputs(sources, ended)
         return ended
@@ -243,14 +243,14 @@ class CTranslate2Worker(Worker):
 
     def score(self, targets: Sequence[Target]) -> list[Target]:
         """Returns targets with the scores that our search would give them."""
-        found = []
+        scored = []
         for target, (log_probs, attention) in zip(
             targets, self._explained(targets, bool(self._hparams.coverage_penalty)), strict=True
         ):
             total = float(np.sum(log_probs))
-            found.append(self._scored(target, total, attention))
-        _require_numbers([found])
-        return found
+            scored.append(self._scored(target, total, attention))
+        _require_numbers([scored])
+        return scored
 
     def details(self, targets: Sequence[Target]) -> list[tuple[np.ndarray, np.ndarray | None]]:
         """Returns for each target its tokens' log-probabilities [T] and attention [T, S]."""
@@ -277,7 +277,7 @@ class CTranslate2Worker(Worker):
             suppress_sequences=[[name] for name in _names(self._never_output)] or None,
             max_input_length=0,
             max_decoding_length=limit,
-            # Ours does not count what is given; theirs counts all.
+            # The limit here does not count what is given; CTranslate2's counts all.
             min_decoding_length=h.min_length and h.min_length + starts,
             return_scores=self._needs_scores,
             return_end_token=True,
@@ -288,23 +288,23 @@ class CTranslate2Worker(Worker):
             for (place, source), result in zip(sources.items(), results, strict=True)
         }
 
-    def _ended(self, found: Sequence[Sequence[Target]]) -> list[list[Target]]:
+    def _ended(self, by_source: Sequence[Sequence[Target]]) -> list[list[Target]]:
         """Returns the hypotheses of each source that have ended, with our scores, best first."""
         # Prefixes count in our scores, not in CTranslate2's. The few ids that a model never outputs
         # are so improbable that they hardly change the order.
         if self._needs_other_scores or any(
-            target.source.prefix for target in itertools.chain(*found)
+            target.source.prefix for target in itertools.chain(*by_source)
         ):
-            found = self._scored_anew(found)
-        ended = [_ranked(targets) for targets in found]
+            by_source = self._scored_anew(by_source)
+        ended = [_ranked(targets) for targets in by_source]
         if self._export.never_output and self._with_scores and not self._needs_other_scores:
             shown = slice(None if self._hparams.return_beams else 1)
             ended = [_ranked(t) for t in self._scored_anew([targets[shown] for targets in ended])]
         return ended
 
-    def _scored_anew(self, found: Sequence[Sequence[Target]]) -> list[list[Target]]:
-        scored = iter(self.score([*itertools.chain(*found)]))
-        return [[next(scored) for _ in targets] for targets in found]
+    def _scored_anew(self, by_source: Sequence[Sequence[Target]]) -> list[list[Target]]:
+        scored = iter(self.score([*itertools.chain(*by_source)]))
+        return [[next(scored) for _ in targets] for targets in by_source]
 
     def _targets(self, source: Source, result: "ctranslate2.TranslationResult") -> list[Target]:
         """Returns the hypotheses of a source, scored without the coverage penalty."""
@@ -419,8 +419,8 @@ def _least(limit: int, positions: int) -> int:
     return min(filter(None, (limit, positions)), default=0)
 
 
-def _require_numbers(found: Sequence[Sequence[Target]]) -> None:
+def _require_numbers(by_source: Sequence[Sequence[Target]]) -> None:
     """Raises NotANumberError if a score is NaN."""
-    for targets in found:
+    for targets in by_source:
         for target in targets:
             require_numbers([target.source], np.array([[target.score]]))

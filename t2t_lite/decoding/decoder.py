@@ -189,9 +189,9 @@ class Decoder:
 
     def details(self, target: Target) -> Details:
         """Returns the details of a given target, whatever the search is restricted to."""
-        targets = [[target]]
-        [(_, found)] = self.engine.map(lambda worker, own: [*self._details(worker, own)], targets)
-        return found[0]
+        batches = [[target]]
+        [(_, details)] = self.engine.map(lambda worker, b: [*self._details(worker, b)], batches)
+        return details[0]
 
     def decode_batches(
         self,
@@ -237,8 +237,8 @@ class Decoder:
         """Returns the hypotheses of a whole source, of those of its lines or blocks."""
         if source.blocks is None:
             return self._finished(source, lines[0] if len(lines) == 1 else join_lines(lines))
-        found = [*map(self._finished, source.parts, lines)]
-        return join_lines(found, source.blocks.joined)
+        blocks = [*map(self._finished, source.parts, lines)]
+        return join_lines(blocks, source.blocks.joined)
 
     def _finished(self, source: Source, hypotheses: list[Hypothesis]) -> list[Hypothesis]:
         """Returns the hypotheses of a whole source, or of a block, as users see them."""
@@ -299,10 +299,10 @@ class Decoder:
         try:
             for index, results in self.engine.map(work, chosen):
                 number = left[index]
-                found = dict(zip(batches[number], results, strict=True))
-                for i, hypotheses in found.items():
+                by_item = dict(zip(batches[number], results, strict=True))
+                for i, hypotheses in by_item.items():
                     self._warn_beyond_positions(items[i], lengths[i], hypotheses, name)
-                yield joiner.add(number, found)
+                yield joiner.add(number, by_item)
         except NotANumberError as error:
             raise self.engine.diverged(error.source, f"{name} {error.source.number}") from None
         except NothingPermittedError as error:
@@ -314,7 +314,7 @@ class Decoder:
         """Warns of a source or an output that is longer than the model has learned positions."""
         source = item if isinstance(item, Source) else item.source
         start = self._prompt_size(source)
-        size = max(length, *(start + len(found.ids) + 1 for found in hypotheses[:1]))
+        size = max(length, *(start + len(best.ids) + 1 for best in hypotheses[:1]))
         if 0 < self.engine.learned_positions < size:
             log.warning(
                 "%s %d or its output has %d subwords, but the model has learned %d positions "
@@ -335,21 +335,21 @@ class Decoder:
         return self._hypotheses(worker, [[target] for target in worker.score(targets)])
 
     def _hypotheses(
-        self, worker: Worker, found: Sequence[Sequence[Target]]
+        self, worker: Worker, by_source: Sequence[Sequence[Target]]
     ) -> list[list[Hypothesis]]:
         """Decodes targets to text, and adds their details if the decoder was asked for them."""
-        flat = [target for targets in found for target in targets]
+        flat = [target for targets in by_source for target in targets]
         needed = [
             self._with_details
             or self.text.stages_of(target.source).need_details(
                 target, is_shown=rank == 0 or self.hparams.return_beams
             )
-            for targets in found
+            for targets in by_source
             for rank, target in enumerate(targets)
         ]
         explained = self._details(worker, list(itertools.compress(flat, needed)))
         details = iter([next(explained) if is_needed else None for is_needed in needed])
-        return [[self._hypothesis(target, next(details)) for target in group] for group in found]
+        return [[self._hypothesis(target, next(details)) for target in ts] for ts in by_source]
 
     def _hypothesis(self, target: Target, details: Details | None) -> Hypothesis:
         ids = [i for i in target.ids[self._prompt_size(target.source) :] if i != EOS_ID]
@@ -358,8 +358,8 @@ class Decoder:
         return Hypothesis(output, ids, target.score, details if keeps else None)
 
     def _details(self, worker: Worker, targets: Sequence[Target]) -> Iterator[Details]:
-        found = worker.details(targets) if targets else []
-        for target, (log_probs, attention) in zip(targets, found, strict=True):
+        computed = worker.details(targets) if targets else []
+        for target, (log_probs, attention) in zip(targets, computed, strict=True):
             start = self._prompt_size(target.source)
             tokens = self.text.target_tokens(target.ids[start:])
             shown = None if attention is None else attention[start:]
@@ -394,10 +394,10 @@ def _collect(
     batches: Iterator[BatchResult], count: int, advance: Callable[[int], None]
 ) -> list[list[Hypothesis]]:
     """Returns the hypotheses of all `count` sources, in their order."""
-    found: list[list[Hypothesis]] = [[] for _ in range(count)]
+    by_source: list[list[Hypothesis]] = [[] for _ in range(count)]
     for batch in batches:
         for index, hypotheses in batch.sources.items():
-            found[index] = hypotheses
+            by_source[index] = hypotheses
         if batch.number:
             advance(len(batch.sources))
-    return found
+    return by_source

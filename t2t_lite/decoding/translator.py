@@ -142,8 +142,8 @@ class Translator:
                 model or the search cannot do what the options ask.
         """
         encode = self._encoder(n_best, options)
-        found = self._translated(_listed(texts), 1, n_best, encode)
-        return found[0] if isinstance(texts, str) else found
+        outputs = self._translated(_listed(texts), 1, n_best, encode)
+        return outputs[0] if isinstance(texts, str) else outputs
 
     @overload
     def stream(
@@ -245,8 +245,8 @@ class Translator:
         chosen = Languages(source_language, target_language)
         ids = decoder.text.encode_targets(outputs, "target", languages=chosen)
         scored = [
-            _translation(found[0]) if found else None
-            for found in decoder.score(encoded, ids, "source")
+            _translation(scored[0]) if scored else None
+            for scored in decoder.score(encoded, ids, "source")
         ]
         return scored[0] if isinstance(sources, str) else scored
 
@@ -274,10 +274,10 @@ class Translator:
         """Returns the output or outputs of each text; `first` is the number of the first one."""
         decoder = self._decoder if n_best is None else self._detailed
         checked = _checked(texts, first)
-        found = decoder.decode(encode(checked, first=first))
+        by_text = decoder.decode(encode(checked, first=first))
         if n_best is None:
-            return [best_output(hypotheses).text for hypotheses in found]
-        chosen = (first_different(hypotheses, n_best, decoder.hparams) for hypotheses in found)
+            return [best_output(hypotheses).text for hypotheses in by_text]
+        chosen = (first_different(hypotheses, n_best, decoder.hparams) for hypotheses in by_text)
         return [[*map(_translation, hypotheses)] for hypotheses in chosen]
 
     @functools.cached_property

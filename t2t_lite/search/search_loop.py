@@ -233,15 +233,15 @@ class SearchLoop(abc.ABC):
             longest=self._size(longest),
             extra=tuple(self._padded(x, 0) for x in extra),
         )
-        found = self._searched(asked, longest)
-        ids = found.ids[:batch, :, :longest]
+        searched = self._searched(asked, longest)
+        ids = searched.ids[:batch, :, :longest]
         ids = vocabulary.astype(np.int32)[ids] if self._shortlist else ids
-        return Hypotheses(ids, found.scores[:batch])
+        return Hypotheses(ids, searched.scores[:batch])
 
     def _searched(self, asked: Asked, longest: int) -> Hypotheses:
         """Runs the compiled loops until all sentences, padding included, are done."""
-        size, found = self._size, self._room(len(asked.limits), asked.longest)
-        rows = np.arange(len(asked.limits))  # indices in `found` of the unfinished sentences
+        size, results = self._size, self._room(len(asked.limits), asked.longest)
+        rows = np.arange(len(asked.limits))  # indices in `results` of the unfinished sentences
         length = min(CHUNK, longest)
         search = self._begun(tf.nest.map_structure(lambda x: tf.constant(x, tf.int32), asked))
         run, resize = self._compiled
@@ -250,10 +250,10 @@ class SearchLoop(abc.ABC):
             search, step = run(search, step, tf.constant(length))
             done = search.hypotheses.done.numpy()
             ids, scores = (x.numpy() for x in self._results(search.hypotheses))
-            found.ids[rows[done], :, : ids.shape[2]] = ids[done]
-            found.scores[rows[done]] = scores[done]
+            results.ids[rows[done], :, : ids.shape[2]] = ids[done]
+            results.scores[rows[done]] = scores[done]
             if done.all():
-                return found
+                return results
             # Unfinished sentences come first; finished ones fill the batch up to an allowed size.
             kept = np.sort(np.argsort(done, kind="stable")[: size(int((~done).sum()))])
             rows = rows[kept]

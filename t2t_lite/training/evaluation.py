@@ -132,15 +132,15 @@ class Evaluator:
             others: further fields of the record.
         """
         with self._stop.at_once():
-            found = [self._evaluated(step, part) for part in self.parts]
-        values = combined({one.part.label: one.values for one in found})
+            evaluated = [self._evaluated(step, part) for part in self.parts]
+        values = combined({one.part.label: one.values for one in evaluated})
         writer.write(kind, step, {**values, **(others or {})})
-        for one in found:
+        for one in evaluated:
             if one.samples:
                 writer.write_samples(step, *one.samples, label=one.part.label)
             one.log(step, self._place(one.part.label))
-        if len(found) > 1:
-            place = self._place(f"mean of {len(found)}")
+        if len(evaluated) > 1:
+            place = self._place(f"mean of {len(evaluated)}")
             _log_values(step, place, values, mean_summaries(self.parts, values))
         self._callbacks.evaluation(step, values)
 
@@ -157,13 +157,13 @@ class Evaluator:
         """
         scheme = BatchingScheme.from_hparams(self._run.hparams, training=False)
         replicas = self._strategy.num_replicas_in_sync
-        found = {}
+        by_label = {}
         for part in self.parts:
             paths = part.problem.existing_filepaths(self._data_dir, self._split)
             reader = self._readers[part.label]
             batches = eval_dataset(paths, scheme, reader, parts=replicas, limit=self._limit)
-            found[part.label] = paths, batches
-        return found
+            by_label[part.label] = paths, batches
+        return by_label
 
     def _evaluated(self, step: int, part: Part) -> "_Evaluated":
         """Evaluates a part."""
@@ -259,12 +259,12 @@ def averaged_weights(model: Seq2Seq, optimizer: keras.optimizers.Optimizer) -> I
     if not optimizer.use_ema:
         yield
         return
-    own = [variable.numpy() for variable in model.trainable_variables]
+    trained = [variable.numpy() for variable in model.trainable_variables]
     try:
         optimizer.finalize_variable_values(model.trainable_variables)
         yield
     finally:
-        for variable, value in zip(model.trainable_variables, own, strict=True):
+        for variable, value in zip(model.trainable_variables, trained, strict=True):
             variable.assign(value)
 
 
@@ -310,8 +310,8 @@ class TeacherForced:
             more = self._compiled(batch)._asdict()
             sums = {name: total + more[name].numpy() for name, total in sums.items()}
             characters += sum(map(self._characters, _rows(batch["targets"])))
-        found: dict[str, Any] = {name: total.tolist() for name, total in sums.items()}
-        totals = TeacherForcedTotals(**found, characters=characters)
+        summed: dict[str, Any] = {name: total.tolist() for name, total in sums.items()}
+        totals = TeacherForcedTotals(**summed, characters=characters)
         values = teacher_forced_values(totals, of_numbers=self.model.only_numbers)
         return {**values, "target_tokens": int(totals.tokens)}
 
@@ -352,8 +352,8 @@ class TeacherForced:
 
     def _squared_errors(self, logits: tf.Tensor, targets: tf.Tensor) -> _Sums:
         """Returns the sums of a model of numbers, whose loss is their squared error."""
-        found = {"loss": squared_errors(logits, targets), "tokens": tf.not_equal(targets, 0)}
-        sums = {name: tf.reduce_sum(tf.cast(v, tf.float64)) for name, v in found.items()}
+        by_output = {"loss": squared_errors(logits, targets), "tokens": tf.not_equal(targets, 0)}
+        sums = {name: tf.reduce_sum(tf.cast(v, tf.float64)) for name, v in by_output.items()}
         none = dict.fromkeys(_Sums._fields, tf.constant(0.0, tf.float64))
         return _Sums(**{**none, **sums, "by_probability": tf.zeros([2, 1], tf.float64)})
 
