@@ -63,27 +63,15 @@ def read(folder: pathlib.Path) -> OpenModel:
     kinds, positions = _stored_positions(config, tensors)
     sides, start, ends = _sides(folder, config, generation, tokenizer, tensors, (source, target))
     order = sides[1].order
-    never_output = settings.never_output(
-        folder, generation, order, [order[id_] for id_ in (EOS_ID, *ends)]
-    )
     has_start = start == len(order) - 1 and order.count(order[0]) > 1
-    # Without padding, as generations that renormalize probabilities have it.
-    renormalizes = generation.get("renormalize_logits") is True
-    excludes_padding = renormalizes and never_output == [0]
-    others = [name for name in _EXCLUDING if generation.get(name)]
-    if renormalizes and (others or (never_output and not excludes_padding)):
-        raise UserError(
-            f"{folder}: renormalize_logits=True has no counterpart here if generations exclude "
-            f"more than padding ({', '.join(others) or 'bad_words_ids or suppress_tokens'}): set "
-            "it to false in generation_config.json; outputs may then differ"
-        )
+    has_padding, suppressed = _excluded(folder, generation, order, ends)
     hparams = settings.find_hparams(
         folder,
         config,
         start_id=start,
         softmax_bias=FAMILIES[config["model_type"]].has_table or has_start,
-        softmax_padding=not excludes_padding,
-        suppressed_ids="" if excludes_padding else "+".join(map(str, never_output)),
+        softmax_padding=has_padding,
+        suppressed_ids="+".join(map(str, suppressed)),
         end_ids="+".join(map(str, ends)),
         shared_embedding_and_softmax_weights=source == target == softmax,
         shared_embedding=source == target and softmax != target,
@@ -115,6 +103,33 @@ def read(folder: pathlib.Path) -> OpenModel:
             folder, config, generation, starts=int(bool(sides[1].vocabulary.languages))
         ),
     )
+
+
+def _excluded(
+    folder: pathlib.Path, generation: dict[str, Any], order: Sequence[int], ends: Sequence[int]
+) -> tuple[bool, list[int]]:
+    """Returns whether the softmax has padding, and our ids that outputs never have.
+
+    Args:
+        folder: of the model.
+        generation: the settings of its generations.
+        order: its ids, by ours.
+        ends: our ids that end an output, without EOS.
+    """
+    never_output = settings.never_output(
+        folder, generation, order, [order[id_] for id_ in (EOS_ID, *ends)]
+    )
+    if generation.get("renormalize_logits") is not True:
+        return True, never_output
+    others = [name for name in _EXCLUDING if generation.get(name)]
+    if others or never_output not in ([], [0]):
+        raise UserError(
+            f"{folder}: renormalize_logits=True has no counterpart here if generations exclude "
+            f"more than padding ({', '.join(others) or 'bad_words_ids or suppress_tokens'}): set "
+            "it to false in generation_config.json; outputs may then differ"
+        )
+    # Renormalized without padding, probabilities are those of a softmax that lacks it.
+    return not never_output, []
 
 
 def _check_files(folder: pathlib.Path, weights: Iterable[pathlib.Path]) -> None:

@@ -120,16 +120,7 @@ def m2m100(
         pieces, language = pieces_by_id(table), _M2M_LANGUAGE
         tokenizer = _with_languages(folder, tokenizer, len(pieces))
     tokens = tokenizer.placed(table, pieces)
-    languages = {
-        found[1]: id_
-        for id_, token in sorted(tokens.items())
-        if (found := language.fullmatch(token.content))
-    }
-    if not languages:
-        raise UserError(
-            f"{folder}: neither {TOKENIZER_CONFIG} nor {TOKENIZER} lists the tokens of languages: "
-            "download them"
-        )
+    languages = _languages(folder, tokens, language)
     special = _fill(table, pieces, tokens, size) | {*languages.values()}
     chosen = next((code for code, id_ in languages.items() if id_ == default), "")
     if default is not None and (tokenizer.is_small100 or not chosen):
@@ -159,6 +150,23 @@ def m2m100(
         )
         for others in speaks
     ]
+
+
+def _languages(
+    folder: pathlib.Path, tokens: Mapping[int, Token], form: re.Pattern[str]
+) -> dict[str, int]:
+    """Returns the ids of the tokens of languages, by their codes."""
+    languages = {
+        code[1]: id_
+        for id_, token in sorted(tokens.items())
+        if (code := form.fullmatch(token.content))
+    }
+    if not languages:
+        raise UserError(
+            f"{folder}: neither {TOKENIZER_CONFIG} nor {TOKENIZER} lists the tokens of languages: "
+            "download them"
+        )
+    return languages
 
 
 def _has_model(folder: pathlib.Path) -> bool:
