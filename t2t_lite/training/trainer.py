@@ -14,6 +14,7 @@ import keras
 import tensorflow as tf
 
 from t2t_lite.data.example_reader import naming_bad_file
+from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs.checkpoints import Checkpoints, TrainingFiles
 from t2t_lite.runs.opening import open_for_evaluation, open_for_training
@@ -79,12 +80,7 @@ def run(
         config = dataclasses.replace(config, output_dir=folder)
         if not cluster.is_chief:  # nobody reads its checkpoints
             config = dataclasses.replace(config, keep_checkpoint_max=1, keep_best_max=0)
-        settings = config.run_settings
-        if config.schedule == "evaluate":
-            opened = open_for_evaluation(settings, hparams)
-        else:
-            replicas = strategy.num_replicas_in_sync
-            opened = open_for_training(settings, hparams, replicas, cluster.is_alone)
+        opened = _opened(config, hparams, strategy.num_replicas_in_sync, cluster.is_alone)
         keras.utils.set_random_seed(opened.random_seed)
         with strategy.scope():
             model = opened.build_model()
@@ -113,6 +109,15 @@ def run(
             Trainer(
                 config, opened, model, strategy, evaluator, chosen, workers, stop, called
             ).train()
+
+
+def _opened(
+    config: TrainerConfig, hparams: BasicHParams, replicas: int, is_alone: bool
+) -> RunFolder:
+    """Opens the run folder as the schedule needs it; arguments as for `open_for_training`."""
+    if config.schedule == "evaluate":
+        return open_for_evaluation(config.run_settings, hparams)
+    return open_for_training(config.run_settings, hparams, replicas, is_alone)
 
 
 class Trainer:
