@@ -19,19 +19,8 @@ def import_usr_dir(usr_dir: str) -> None:
     Raises:
         UserError: the folder is missing, has no `__init__.py`, or its import fails.
     """
-    folder = pathlib.Path(os.path.abspath(pathlib.Path(usr_dir).expanduser()))
-    init = folder / "__init__.py"
-    if not folder.is_dir():
-        hint = f"; give its folder, {folder.parent}" if folder.is_file() else ""
-        raise UserError(f"--t2t_usr_dir={usr_dir}: {folder} is not a folder{hint}")
-    if not init.is_file():
-        modules = sorted(path.stem for path in folder.glob("*.py") if path.stem.isidentifier())
-        line = f"from . import {', '.join(modules or ['MODULE'])}"
-        raise UserError(
-            f"--t2t_usr_dir={usr_dir}: {init} is missing; write it, with the line {line!r}, since "
-            "it must import the modules that register your problems, models, hparams, metrics, "
-            "search parts or callbacks"
-        )
+    init = _init_of(usr_dir)
+    folder = init.parent
     name = folder.name
     loaded = sys.modules.get(name)
     if loaded is not None:
@@ -65,6 +54,24 @@ def import_usr_dir(usr_dir: str) -> None:
     # Worker processes inherit this path and unpickle what the folder defines; functions of the
     # folder may import what lies beside it.
     sys.path.append(parent)
+
+
+def _init_of(usr_dir: str) -> pathlib.Path:
+    """Returns the `__init__.py` of a user's folder, which must be there."""
+    folder = pathlib.Path(os.path.abspath(pathlib.Path(usr_dir).expanduser()))
+    init = folder / "__init__.py"
+    if not folder.is_dir():
+        hint = f"; give its folder, {folder.parent}" if folder.is_file() else ""
+        raise UserError(f"--t2t_usr_dir={usr_dir}: {folder} is not a folder{hint}")
+    if not init.is_file():
+        modules = sorted(path.stem for path in folder.glob("*.py") if path.stem.isidentifier())
+        line = f"from . import {', '.join(modules or ['MODULE'])}"
+        raise UserError(
+            f"--t2t_usr_dir={usr_dir}: {init} is missing; write it, with the line {line!r}, since "
+            "it must import the modules that register your problems, models, hparams, metrics, "
+            "search parts or callbacks"
+        )
+    return init
 
 
 def _with_place(error: BaseException, folder: str) -> str:

@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -164,12 +164,7 @@ def _take_steps(request: Request) -> Cost:
     seconds: list[float] = []
     if request.batches:
         data = TrainingData(problem, config.data_dir, hparams, seed, encoders)
-        start = time.monotonic()
-        for batch in itertools.islice(data.batches(parts), request.batches):
-            _seconds(train_step, batch)  # may compile
-            seconds.append(_seconds(train_step, batch))
-            if time.monotonic() - start > _TIMING_SECONDS:
-                break
+        seconds = _timed(train_step, itertools.islice(data.batches(parts), request.batches))
     return Cost(
         replicas=strategy.num_replicas_in_sync,
         parts=parts,
@@ -181,6 +176,18 @@ def _take_steps(request: Request) -> Cost:
         peaks=peaks[len(_WARM_UP) :],
         seconds=seconds,
     )
+
+
+def _timed(train_step: TrainStep, batches: Iterable[dict[str, tf.Tensor]]) -> list[float]:
+    """Returns the seconds of a step for each batch, until `_TIMING_SECONDS` have passed."""
+    seconds: list[float] = []
+    start = time.monotonic()
+    for batch in batches:
+        _seconds(train_step, batch)  # may compile
+        seconds.append(_seconds(train_step, batch))
+        if time.monotonic() - start > _TIMING_SECONDS:
+            break
+    return seconds
 
 
 def _seconds(train_step: TrainStep, features: dict[str, tf.Tensor]) -> float:
