@@ -254,7 +254,7 @@ class TensorFlowWorker(Worker):
 
 
 def padded(ids: Sequence[Sequence[int]]) -> np.ndarray:
-    """Returns lists of ids as one array, each padded with 0 at its end."""
+    """Returns B lists of ids as one array [B, L], each padded with 0 at its end."""
     return keras.utils.pad_sequences(ids, padding="post")
 
 

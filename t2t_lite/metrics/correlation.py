@@ -32,9 +32,16 @@ def numbers_of(segments: Sequence[Segment]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def moments(outputs: np.ndarray, references: np.ndarray) -> np.ndarray:
-    """Returns of each segment 1 and, for each task, x, y, x², y² and xy, less the means of x and y.
+    """Returns the sums by which correlations are computed, for each segment.
 
-    The means change no correlation, but would cost digits.
+    x and y are centred, because their means change no correlation, but would cost digits.
+
+    Args:
+        outputs: x, [N, M]: M numbers of each of N segments.
+        references: y, [N, M].
+
+    Returns:
+        [N, 1 + 5M]: 1, and x, y, x², y² and xy of each of the M numbers.
     """
     x, y = (side - side.mean(axis=0) for side in (outputs, references))
     return np.concatenate([np.ones([len(x), 1]), x, y, x * x, y * y, x * y], axis=1)

@@ -11,7 +11,16 @@ from t2t_lite.models.seq2seq import Features, Seq2Seq
 def hidden_and_statistics(
     model: Seq2Seq, features: Features, training: bool = False
 ) -> tuple[keras.KerasTensor, list[Statistics]]:
-    """Returns `hidden` of a model, and the sums over real tokens of each of `auxiliary_layers`."""
+    """Returns `hidden` of a model, [B, T, D], and the sums over real tokens of its layers.
+
+    Args:
+        model: any model.
+        features: `inputs` [B, S] and `targets` [B, T].
+        training: whether dropout is on.
+
+    Returns:
+        The features, and the sums for each of `auxiliary_layers`, in their order.
+    """
     features = model.with_dropped_symbols(features, training)
     with collected_statistics() as collected:
         hidden = model.hidden(features, training=training)

@@ -82,7 +82,13 @@ class UniversalSteps(Layer):
     def with_signals(
         self, x: keras.KerasTensor, step: int, positions: keras.KerasTensor | None = None
     ) -> keras.KerasTensor:
-        """Adds sinusoids of the positions, and √D times the step's learned vector, to the state."""
+        """Adds sinusoids of the positions, and √D times the step's learned vector, to the state.
+
+        Args:
+            x: [B, N, D].
+            step: the step's number, from 0.
+            positions: [N], counted from 0 (default: 0 to N - 1).
+        """
         if positions is None:
             positions = ops.arange(ops.shape(x)[1])
         signals = sinusoids(positions, self.channels)  # [N, D]

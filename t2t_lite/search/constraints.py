@@ -195,7 +195,7 @@ def _ends(vocab_size: int | tf.Tensor, sentences: Sentences, others: Sequence[in
 
 
 def is_any(ids: tf.Tensor, wanted: Sequence[int]) -> tf.Tensor:
-    """Returns which `ids` are among those `wanted`."""
+    """Returns which `ids` are among those `wanted`: booleans of the shape of `ids`."""
     return tf.reduce_any(ids[..., None] == tf.constant([*wanted], ids.dtype), axis=-1)
 
 

@@ -19,15 +19,18 @@ class StepModel(Protocol):
     """A model that decodes step by step: see `models/seq2seq`."""
 
     def start_decoding(self, inputs: tf.Tensor, beams: int, length: tf.Tensor) -> DecodeState:
-        """Starts `beams` hypotheses of each sentence."""
+        """Starts `beams` hypotheses of each of `inputs` [B, S], with room for `length` steps."""
 
     def grow(self, state: DecodeState, length: tf.Tensor) -> DecodeState:
-        """Grows the state for more steps."""
+        """Returns the state with room for `length` steps in all."""
 
     def decode_step(
         self, ids: tf.Tensor, step: tf.Tensor, state: DecodeState
     ) -> tuple[tf.Tensor, DecodeState]:
-        """Takes one step of every hypothesis."""
+        """Returns the logits [B, K, V] after `ids` [B, K], and the state after them.
+
+        At step 0 the ids are ignored.
+        """
 
     def hook_attention(self, hook: AttentionHook) -> AbstractContextManager[None]:
         """Hooks the attention to the source; only the coverage penalty uses it."""

@@ -274,6 +274,12 @@ class SearchLoop(abc.ABC):
     ) -> Hypotheses:
         """Searches within a graph, all steps in one loop: for export; with the whole vocabulary.
 
+        Args:
+            inputs: [B, S] ids, 0 at padding.
+            max_lengths: [B], the maximum length of each output, EOS included.
+            prefixes: [B, P] ids with which each output must begin; None: no prefixes.
+            given: [B], see `__call__`; None: 0.
+
         Raises:
             UsageError: the search has a short list.
         """

@@ -48,7 +48,7 @@ class FusedAdam(keras.optimizers.Adam):
     def update_step(
         self, gradient: tf.Tensor, variable: tf.Variable, learning_rate: tf.Tensor
     ) -> None:
-        """Updates one weight on one device."""
+        """Updates one weight on one device; `gradient` has the shape of `variable`."""
         moments = adam_moments(self, variable)
         if moments is None:
             super().update_step(gradient, variable, learning_rate)

@@ -95,7 +95,7 @@ class Terms(Stage):
     def unread(
         self, source: Source, tokens: list[str], attention: np.ndarray | None
     ) -> tuple[list[str], np.ndarray | None]:
-        """Returns the tokens of a source alone, and the attention to them."""
+        """Returns the tokens of a source without suggestions, and the attention [T, S] to them."""
         if not self._is_soft or not self._terms.wanted(source.text):
             return tokens, attention
         return SuggestingText(source.text, self._terms).without(tokens, attention)

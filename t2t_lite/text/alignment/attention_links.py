@@ -55,7 +55,14 @@ def token_links(
     attention: np.ndarray,
     may_lack: bool = False,
 ) -> Links:
-    """Returns the links between tokens, of which EOS has none; arguments as in `word_links`."""
+    """Returns the links between tokens, of which EOS has none.
+
+    Args:
+        source_tokens: S tokens.
+        target_tokens: T tokens.
+        attention: [T, S].
+        may_lack: whether a token that attends most to EOS has no link.
+    """
     is_eos = np.array([token == _EOS for token in source_tokens])
     if is_eos.all():
         return []
