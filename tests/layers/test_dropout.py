@@ -102,18 +102,18 @@ def test_a_rate_near_0_keeps_nearly_everything(dtype, rate):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
-@pytest.mark.parametrize("rate", [0.99998, 0.99999, 1 - 1e-9])
+@pytest.mark.parametrize("rate", [0.99998, 1 - 1e-9])
 def test_a_rate_near_1_keeps_the_mean_and_gives_numbers(dtype, rate):
     """float16 has no number for 1 / (1 - rate), nor have 16 random bits a probability of 1e-9.
 
-    Of 16 million features 488 are kept; those of a group, 4 or none. The bound is five standard
-    deviations.
+    Of 4 million features 122 are kept; a group has none, or 4 on average. The bound is five
+    standard deviations.
     """
-    x = keras.ops.ones((16_000_000,), dtype)
+    x = keras.ops.ones((4_000_000,), dtype)
     y = Dropout(rate, keras.random.SeedGenerator(3))(x, training=True)
     y = np.array(keras.ops.cast(y, "float32"))
     assert {*y} == {0.0, 2.0**15}
-    assert y.mean() == pytest.approx(1.0, abs=0.5)
+    assert y.mean() == pytest.approx(1.0, abs=1.0)
 
 
 def test_rate_1_drops_everything():
