@@ -39,6 +39,7 @@ def export(run: Made, folder: pathlib.Path) -> pathlib.Path:
     return folder / "out" / "huggingface" / "1"
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("layout", TRAINED)
 def test_a_random_model_comes_back(tmp_path, layout):
     """To the bit, but for the row of the decoder's start, which is 0, as added biases are."""
@@ -58,6 +59,7 @@ def test_a_random_model_comes_back(tmp_path, layout):
     assert [back.encoders["inputs"].encode(line) for line in sentences()] == ids
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("name", ["marian_2", "m2m100_0"])
 def test_a_model_goes_back_to_the_layout_that_it_came_from(tmp_path, name):
     """With all that computes in its own file."""
