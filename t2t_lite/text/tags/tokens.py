@@ -72,11 +72,15 @@ _GNU_QUOTED = r"`[^`'\n]+'(?:[\s.,:;!?)]|\Z)"
 _PRINTF = r"""[-+\#0]*+(?:\d++|\*)?(?:\.(?:\d++|\*))?
     (?:hh?|ll?|[Lqjzt])?[diouxXeEfFgGcrsSpaA@]"""
 # Of reStructuredText, before code or the text of a link.
-_ROLE = r"(?:(?<![\w:]):[\w.+\-]++(?::[\w.+\-]++)*+:)?"
+_ROLE = r"(?:(?<![\w:]):[\w.+\-]++(?::[\w.+\-]++){0,2}+:)?"
+# Its code and Markdown's, which begins and ends without a space: TeX's ``quotes'' are text.
+_CODE = r"``(?=\S|\x20`)[^`\n]+(?:`[^`\n]+)*(?:(?<!\s)|(?<=`\x20))``"
+# In "$US50" and "$A1.5 million".
+_CURRENCY = "(?:AU?|CA?|CAN|HK|NT|NZ|SG?|US)(?![A-Z_])"
 # Placeholders, by how they begin.
 _SYMBOLS = rf"""
     (?<![\w/.:\-~])(?:/(?:[\w.\-]++/)+|(?:\.\.?|~)/(?:[\w.\-]++/)*+)[\w.\-]*\w  # a path
-  | {_ROLE}(?:``[^`\n]+(?:`[^`\n]+)*``|(?!{_GNU_QUOTED})`[^`\n]+`(?:__?(?!\w)|(?![\w%])))
+  | {_ROLE}(?:{_CODE}|(?!{_GNU_QUOTED})(?<!`)`[^`\n]+`(?!`)(?:__?(?!\w)|(?![\w%])))
   | \[[\w\#*.\-]++\]_(?!\w)                          # reStructuredText's footnotes
   | (?<![\w|])\|[A-Za-z][\w.\-]*+\|(?![\w|])         # and its substitutions
   | (?<![\w:/]):[a-z+\-][a-z0-9_+\-]*+:(?![\w:/`])     # :smile:
@@ -88,7 +92,7 @@ _SYMBOLS = rf"""
   | \{{\$\w[^{{}}\n]*+\}}                             # Moodle, Smarty
   | \$(?:\[\w+\]|\(\w+\))                          # OpenOffice
   | \$t\([^()\n]++\)                               # i18next
-  | (?<![\w$])\$[A-Z][A-Z0-9_]++\$?(?!\w)
+  | (?<![\w$])\$(?!{_CURRENCY})[A-Z][A-Z0-9_]++\$?(?!\w)
   | \[%[^\[\]%\n]++%\]
   | \#\#\#[\w.\-]+\#\#\#                             # TYPO3
   | \*\|[^|\s]++\|\*                               # Mailchimp

@@ -114,6 +114,8 @@ def test_the_text_of_a_script_is_hidden():
         "$t(common.name)",
         "$USER_NAME",
         "$USER$",
+        "$USD",
+        "$A_B",
         "[% name %]",
         "[%1$s:name]",
         "[%i]",
@@ -127,6 +129,8 @@ def test_the_text_of_a_script_is_hidden():
         "[order_number]",
         "[/caption]",
         "``a `b` c``",
+        "`` `a` ``",
+        "``a = ''``",
         ":ref:`a-b`",
         ":py:class:`~a.B`",
         "|version|",
@@ -174,6 +178,8 @@ def test_pieces_are_protected(piece, kind):
         r"C:\new\table .5 a./b ... \nabla [note: this]",
         "std::my_func costs $5 or US$ 5 a | b |c",
         "one|two|three $a #4 ### title ### *|*",
+        "a $US50 fee, $A1.5 million, $NZ20m, $US 100",
+        "``He said'' and ``she said'', or `` so '' and `` no '' .",
     ],
 )
 def test_text_is_text(text):
