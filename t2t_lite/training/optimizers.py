@@ -96,11 +96,8 @@ def make_optimizer(hparams: BasicHParams) -> keras.optimizers.Optimizer:
         )
     ahead = 1.0 - 1.0 / hparams.accumulate_steps if hparams.parts_weigh_equally else 0.0
     rate = Schedule(hparams, ahead)
-    if name == "ftrl" and not rate(0):
-        raise UsageError(
-            f"hparam learning_rate_schedule={hparams.learning_rate_schedule!r}: it begins with a "
-            "rate of 0, by which optimizer=ftrl divides; set learning_rate_minimum, such as 1e-6"
-        )
+    if name == "ftrl":
+        _require_positive(rate, hparams)
     common: dict[str, Any] = {
         "learning_rate": rate,
         "use_ema": hparams.ema_decay > 0,
@@ -135,6 +132,20 @@ def make_optimizer(hparams: BasicHParams) -> keras.optimizers.Optimizer:
         case "rms_prop":
             return RMSprop(rho=0.9, epsilon=1e-10, **common)
     raise AssertionError(name)  # hparams refuse other names
+
+
+def _require_positive(rate: Schedule, hparams: BasicHParams) -> None:
+    """Refuses a schedule whose rate is 0 at its start, or where a cosine ends."""
+    h = hparams
+    ends = (h.learning_rate_decay_steps, h.learning_rate_cosine_cycle_steps)
+    for step in sorted({0, *ends, h.learning_rate_warmup_steps + h.learning_rate_decay_steps}):
+        if not rate(step):
+            raise UsageError(
+                f"hparam learning_rate_schedule={h.learning_rate_schedule!r}: after {step} updates "
+                "the rate is 0, and optimizer=ftrl divides by it; set "
+                "learning_rate_schedule=constant (with this optimizer, the weights grow and shrink "
+                "in proportion to the rate)"
+            )
 
 
 class LossScale(tf.Module):

@@ -218,10 +218,24 @@ def test_weight_decay_without_an_optimizer_that_takes_it_is_refused():
         make_optimizer(hparams)
 
 
-def test_a_schedule_that_begins_at_0_is_refused_for_the_optimizer_that_divides_by_its_rate():
-    hparams = registry.hparams("transformer_base").copy(optimizer="ftrl")
-    with pytest.raises(UsageError, match="begins with a rate of 0, by which optimizer=ftrl div"):
+@pytest.mark.parametrize(
+    ("changes", "step"),
+    [
+        ("learning_rate_schedule=constant*linear_warmup", 0),
+        ("learning_rate_schedule=constant*single_cycle_cos_decay", 3000),
+        ("learning_rate_schedule=constant*multi_cycle_cos_decay", 3000),
+        ("learning_rate_schedule=constant*cosdecay", 2000),
+        ("learning_rate_schedule=legacy,learning_rate_decay_scheme=cosine", 7000),
+    ],
+)
+def test_a_rate_of_0_is_refused_for_the_optimizer_that_divides_by_it(changes, step):
+    hparams = registry.hparams("transformer_base").override(
+        "optimizer=ftrl,learning_rate_warmup_steps=1000,learning_rate_decay_steps=2000,"
+        f"learning_rate_cosine_cycle_steps=7000,{changes}"
+    )
+    with pytest.raises(UsageError, match=f"after {step} updates the rate is 0, and optimizer=ftrl"):
         make_optimizer(hparams)
+    make_optimizer(hparams.copy(learning_rate_schedule="constant"))
     make_optimizer(hparams.copy(learning_rate_minimum=1e-6))
 
 
