@@ -59,6 +59,7 @@ class Setting:
         above: the number that all allowed ones are greater than.
         below: the number that all allowed ones are smaller than.
         others: further types of values that Python code may give.
+        item: the type of the items of a list, as declared; None: that of the default's items.
         group: title under which `--help` lists it.
         reads: whether it is the path of a file that is read; "-" is standard input.
         writes: whether it is the path of a file to write.
@@ -75,6 +76,7 @@ class Setting:
     above: float | None = None
     below: float | None = None
     others: tuple[type, ...] = ()
+    item: type | None = None
     group: str = ""
     reads: bool = False
     writes: bool = False
@@ -136,12 +138,13 @@ class Setting:
             return text
 
     def _item(self, text: str) -> Any:
-        """Returns the item of a list that a text stands for: of the type that the default's have.
+        """Returns the item of a list that a text stands for.
 
         Raises:
-            ValueError: it stands for none.
+            KeyError: it is neither true nor false.
+            ValueError: it is not a number.
         """
-        kind = type(self.default[0]) if self.default else str
+        kind = self.item or (type(self.default[0]) if self.default else str)
         return _BOOLS[text.lower()] if kind is bool else kind(text)
 
     def _allows(self, value: Any) -> bool:
@@ -248,8 +251,10 @@ def _collected(config_class: type) -> dict[str, Setting]:
         if field.default_factory is not dataclasses.MISSING:
             default = field.default_factory()
         told = field.metadata.get(_KEY, {"help": ""})
+        listed = (typing.get_args(member) for member in members if kind is list)
+        item = next((items[0] for items in listed if items), None)
         settings[field.name] = Setting(
-            field.name, kind, default, **told, others=others, group=group
+            field.name, kind, default, **told, others=others, item=item, group=group
         )
     return settings
 

@@ -232,6 +232,9 @@ class Lists(HParams):
     rates: list[float] = dataclasses.field(default_factory=lambda: [0.5])
     switches: list[bool] = dataclasses.field(default_factory=lambda: [True])
     names: list[str] = dataclasses.field(default_factory=lambda: ["a"])
+    whole: list[float] = dataclasses.field(default_factory=lambda: [1, 2])
+    empty: list[int] = dataclasses.field(default_factory=list)
+    absent: list[float] | None = None
     depth: int = 1
 
 
@@ -245,6 +248,10 @@ class Lists(HParams):
         ("rates=[1,-2e-3]", {"rates": [1.0, -0.002]}),
         ("switches=[false,True,0]", {"switches": [False, True, False]}),
         ("names=[low,high],sizes=[7]", {"names": ["low", "high"], "sizes": [7]}),
+        (
+            "whole=[0.5],empty=[3,5],absent=[1.5]",
+            {"whole": [0.5], "empty": [3, 5], "absent": [1.5]},
+        ),
     ],
 )
 def test_lists_stand_in_brackets(text, changes):

@@ -10,6 +10,7 @@ from typing import Any
 from t2t_lite import files, registry
 from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.runs import metrics_jsonl, run_folder
+from t2t_lite.settings import split_assignments
 from t2t_lite.study.paper import experiment_queue, seeds
 from t2t_lite.study.paper.experiment_queue import Folders, Queue
 from t2t_lite.study.paper.parameter_counts import ParameterCount
@@ -63,7 +64,7 @@ def hparams_flags(row: str, settings: Table3Settings) -> tuple[str, str]:
         warmup = max(1, settings.train_steps // 10)
         changes["learning_rate_warmup_steps"] = warmup
         changes["learning_rate_decay_steps"] = max(1, settings.train_steps - warmup)
-    common = [part.strip() for part in settings.hparams.split(",") if part.strip()]
+    common = split_assignments(settings.hparams)
     given = {part.partition("=")[0].strip() for part in common}
     own = [f"{name}={value}" for name, value in changes.items() if name not in given]
     return _SETS[settings.scale], ",".join([*own, *common])

@@ -12,6 +12,7 @@ from t2t_lite.errors import UserError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.runs import opening
 from t2t_lite.runs.run_folder import RunFolder
+from t2t_lite.settings import split_assignments
 from t2t_lite.training.config import TrainerConfig
 from t2t_lite.training.preflight import memory
 from t2t_lite.training.preflight.probe import Cost, DoesNotFitError, Request, measure
@@ -133,7 +134,7 @@ def largest_shape(hparams: BasicHParams, batch_size: int) -> tuple[int, int]:
 def _with_batch_size(config: TrainerConfig, size: int) -> TrainerConfig:
     others = [
         change
-        for change in config.hparams.split(",")
-        if change and change.partition("=")[0].strip() != "batch_size"
+        for change in split_assignments(config.hparams)
+        if change.partition("=")[0].strip() != "batch_size"
     ]
     return dataclasses.replace(config, hparams=",".join([*others, f"batch_size={size}"]))

@@ -100,6 +100,12 @@ def test_the_number_found_replaces_the_one_given(tmp_path, memory_for, capsys):
     assert not (tmp_path / "run").exists()
 
 
+def test_a_list_among_the_hyperparameters_stays_whole():
+    given_ = config(pathlib.Path("data"), "sizes=[3,5],batch_size=7,depth=2")
+    found = batch_size._with_batch_size(given_, 9)
+    assert found.hparams == "sizes=[3,5],depth=2,batch_size=9"
+
+
 def test_no_more_than_the_effective_batch_is_wanted(tmp_path, memory_for):
     memory_for(10**9)
     found = batch_size.with_found_batch_size(config(tmp_path, "effective_batch_size=25001"))
