@@ -1,4 +1,4 @@
-"""Constituency parsing as translation: from a sentence to its linearised tree (`text/trees`)."""
+"""Constituency parsing as translation: from words to a tree as symbols (`text/linear_trees`)."""
 
 import abc
 import itertools

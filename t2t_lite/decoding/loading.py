@@ -55,7 +55,7 @@ def load_decoder(
     """
     run = trained[0].run
     hparams = config.search_settings(run)
-    quality = opened_quality(config.quality_run)  # the smaller model: its faults are named sooner
+    quality = opened_quality(config.quality_run)  # its faults are named before a translator loads
     with_details = config.output_format != TEXT
     if config.engine == CTRANSLATE2:
         shows_scores = (

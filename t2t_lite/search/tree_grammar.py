@@ -1,9 +1,9 @@
 """Restricts a search to well-formed trees.
 
 `TreeGrammar` wraps a model and excludes all other continuations. It tracks the open phrases and the
-untagged words of every hypothesis, so that each output is the linearisation (`text/trees`) of a
-tree over exactly the words of the source, each under a tag that it can have (`text/lexicon`),
-within the length that the search allows.
+untagged words of every hypothesis, so that each output is the linearisation
+(`text/linear_trees`) of a tree over exactly the words of the source, each under a tag that it can
+have (`text/lexicon`), within the length that the search allows.
 """
 
 from collections.abc import Mapping, Sequence
