@@ -75,8 +75,8 @@ _PRINTF = r"""[-+\#0]*+(?:\d++|\*)?(?:\.(?:\d++|\*))?
 _ROLE = r"(?:(?<![\w:]):[\w.+\-]++(?::[\w.+\-]++){0,2}+:)?"
 # Its code and Markdown's, which begins and ends without a space: TeX's ``quotes'' are text.
 _CODE = r"``(?=\S|\x20`)[^`\n]+(?:`[^`\n]+)*(?:(?<!\s)|(?<=`\x20))``"
-# In "$US50" and "$A1.5 million".
-_CURRENCY = "(?:AU?|CA?|CAN|HK|NT|NZ|SG?|US)(?![A-Z_])"
+# In "$US50" and "$A1.5 million"; "$A1" is the cell of a table.
+_CURRENCY = r"(?:(?:AU|CAN?|HK|NT|NZ|SG|US)(?![A-Z_])|[ACS]\d[.,]?\d)"
 # Placeholders, by how they begin.
 _SYMBOLS = rf"""
     (?<![\w/.:\-~])(?:/(?:[\w.\-]++/)+|(?:\.\.?|~)/(?:[\w.\-]++/)*+)[\w.\-]*\w  # a path

@@ -116,6 +116,7 @@ def test_the_text_of_a_script_is_hidden():
         "$USER$",
         "$USD",
         "$A_B",
+        "$A1",
         "[% name %]",
         "[%1$s:name]",
         "[%i]",
@@ -178,7 +179,7 @@ def test_pieces_are_protected(piece, kind):
         r"C:\new\table .5 a./b ... \nabla [note: this]",
         "std::my_func costs $5 or US$ 5 a | b |c",
         "one|two|three $a #4 ### title ### *|*",
-        "a $US50 fee, $A1.5 million, $NZ20m, $US 100",
+        "a $US50 fee, $A1.5 million, $NZ20m, $C20, $US 100",
         "``He said'' and ``she said'', or `` so '' and `` no '' .",
     ],
 )
