@@ -47,9 +47,11 @@ class Range:
 
     @property
     def examples(self) -> tuple[Any, ...]:
-        """All choices, or a number in the middle."""
-        middle = (self.low + self.high) / 2
-        return self.choices or (int(middle) if self.kind == "int" else middle,)
+        """All choices, or three numbers: near both limits, which may be excluded, and between."""
+        numbers = (self.low + share * (self.high - self.low) for share in (0.01, 0.5, 0.99))
+        return self.choices or tuple(
+            dict.fromkeys(round(number) if self.kind == "int" else number for number in numbers)
+        )
 
     def __str__(self) -> str:
         scale = RangedHParams.SCALES[self.scale]
@@ -220,7 +222,7 @@ def ranges_of(name: str, known: Collection[str]) -> dict[str, Range]:
 def check_values(name: str, ranges: Mapping[str, Range], hparams: HParams) -> None:
     """Checks that hparams may have the values of their ranges, before a trial fails by one.
 
-    A choice that fails is logged, since others may do.
+    A value that fails is logged, since others may do.
 
     Args:
         name: that of the set of ranges.

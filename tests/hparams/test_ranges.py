@@ -42,6 +42,13 @@ def test_t2ts_ranges_have_t2ts_values():
     assert ranges_of("transformer_tiny_tpu_range", known) == small
 
 
+@pytest.mark.parametrize("value", [Range("float", 0.0, 3.0), Range("float", 1e-3, 10.0, scale=2)])
+def test_a_range_some_of_whose_values_its_hparam_may_have_is_searched(value, caplog):
+    check_values("mine", {"attention_dropout": value}, registry.hparams("transformer_tiny"))
+    assert all(line.startswith("hparams range mine: trials will fail") for line in caplog.messages)
+    assert len(caplog.messages) == 2
+
+
 @pytest.mark.parametrize("name", registry.list_ranged_hparams())
 def test_every_registered_range_is_of_hparams_of_its_set(name):
     base = registry.hparams(name.removesuffix("_range"))
