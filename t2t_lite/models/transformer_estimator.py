@@ -6,6 +6,7 @@ from typing import ClassVar, NamedTuple
 import keras
 from keras import ops
 
+from t2t_lite.errors import UsageError
 from t2t_lite.layers.attention import MultiHeadAttention
 from t2t_lite.layers.dense import OutputProjection
 from t2t_lite.models.hparams_model import make_embedding
@@ -33,9 +34,18 @@ class TransformerEstimator(TransformerRegressor):
     reads_translations: ClassVar[bool] = True
 
     def make_layers(self) -> None:
-        """See `Seq2Seq.make_layers`."""
+        """See `Seq2Seq.make_layers`.
+
+        Raises:
+            UsageError: symbols are to be dropped.
+        """
         super().make_layers()
         h = self.hparams
+        if h.symbol_dropout:
+            raise UsageError(
+                f"hparam symbol_dropout={h.symbol_dropout}: transformer_estimator needs each token "
+                "of an output, whose probability it reads; set symbol_dropout=0"
+            )
         self.decoder = TransformerDecoder(
             h, self.targets_embedding, seeds=self.seeds, name=f"{self.name}_decoder"
         )

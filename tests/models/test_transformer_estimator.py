@@ -10,6 +10,7 @@ from support.rounding import assert_close
 from support.small_runs import make_run, save_weights
 from support.terms import terms_of
 from t2t_lite import registry
+from t2t_lite.errors import UsageError
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.models.transformer_estimator import TransformerEstimator, TwoTexts
 from t2t_lite.runs.model_match import mismatch
@@ -116,6 +117,12 @@ def test_two_texts_are_parted_at_the_first_eos(ids, first, second, model):
 def test_it_learns_problems_of_sources_and_translations(problem, suited):
     found = mismatch(TransformerEstimator, registry.problem(problem))
     assert (found and found.suited) == suited
+
+
+def test_no_symbol_of_a_text_is_dropped():
+    """Neither the EOS that parts the texts, nor a token whose probability is a feature."""
+    with pytest.raises(UsageError, match=r"symbol_dropout=0\.1: .*; set symbol_dropout=0"):
+        TransformerEstimator("transformer_test", 13, symbol_dropout=0.1, **ONE)
 
 
 def test_it_is_saved_and_loaded(tmp_path, model):
