@@ -87,13 +87,13 @@ class ExampleReader:
         """Returns the reader for training and evaluating on `problem` with `hparams`.
 
         Raises:
-            UsageError: the hparams prepend inputs, which the problem does not have, or which they
-                do not let training predict and truncate.
+            UsageError: the hparams prepend inputs, which the problem does not have, or to numbers,
+                or which they do not let training predict and truncate.
         """
-        if hparams.prepends_inputs and not problem.has_inputs:
+        if hparams.prepends_inputs and (not problem.has_inputs or problem.has_numbers):
+            lacking = "text to prepend inputs to" if problem.has_numbers else "inputs to prepend"
             raise UsageError(
-                f"hparam prepend_mode: problem {problem.name!r} has no inputs to prepend; set it "
-                "to none"
+                f"hparam prepend_mode: problem {problem.name!r} has no {lacking}; set it to none"
             )
         if (reads := alignment_readers(hparams)) and (problem.was_reversed or problem.was_copy):
             raise UsageError(

@@ -88,6 +88,14 @@ def test_records_of_unlike_counts_are_named(data):
         count_examples([path], scheme, reader)
 
 
+def test_no_text_is_prepended_to_numbers():
+    hparams = registry.hparams("transformer_test").override(
+        "prepend_mode=prepend_inputs_masked_attention"
+    )
+    with pytest.raises(UsageError, match="problem 'warmth' has no text to prepend inputs to"):
+        example_reader.ExampleReader.of(Warmth(), hparams)
+
+
 def test_several_texts_have_one_number(data):
     (path,) = generated(Pairs(), data)
     texts = {
