@@ -88,18 +88,10 @@ class ExampleReader:
 
         Raises:
             UsageError: the hparams prepend inputs, which the problem does not have, or to numbers,
-                or which they do not let training predict and truncate.
+                or which they do not let training predict and truncate; or they need alignments,
+                which the problem cannot have.
         """
-        if hparams.prepends_inputs and (not problem.has_inputs or problem.has_numbers):
-            lacking = "text to prepend inputs to" if problem.has_numbers else "inputs to prepend"
-            raise UsageError(
-                f"hparam prepend_mode: problem {problem.name!r} has no {lacking}; set it to none"
-            )
-        if (reads := alignment_readers(hparams)) and (problem.was_reversed or problem.was_copy):
-            raise UsageError(
-                f"hparam {reads[0]}: the alignments are those of the problem "
-                f"{problem.base_name!r}, not of {problem.name!r}; set it to 0"
-            )
+        _require_suited(problem, hparams)
         counts = hparams.prepends_inputs and not hparams.predicts_inputs
         if counts and hparams.max_target_seq_length:
             raise UsageError(
@@ -215,6 +207,26 @@ def _replaced(ids: tf.RaggedTensor, others: tf.RaggedTensor) -> tf.RaggedTensor:
     """Returns the rows of `others` `[n, (length)]`, and those of `ids` where these are empty."""
     is_kept = tf.repeat(others.row_lengths() == 0, ids.row_lengths())
     return tf.concat([tf.ragged.boolean_mask(ids, ids.with_values(is_kept)), others], axis=1)
+
+
+def _require_suited(problem: Problem, hparams: BasicHParams) -> None:
+    """Refuses hparams that need another kind of problem."""
+    if hparams.prepends_inputs and (not problem.has_inputs or problem.has_numbers):
+        lacking = "text to prepend inputs to" if problem.has_numbers else "inputs to prepend"
+        raise UsageError(
+            f"hparam prepend_mode: problem {problem.name!r} has no {lacking}; set it to none"
+        )
+    reads = alignment_readers(hparams)
+    if reads and not problem.has_text_targets:
+        raise UsageError(
+            f"hparam {reads[0]}: the targets of problem {problem.name!r} are not text, which "
+            "alone has alignments; set it to 0"
+        )
+    if reads and (problem.was_reversed or problem.was_copy):
+        raise UsageError(
+            f"hparam {reads[0]}: the alignments are those of the problem "
+            f"{problem.base_name!r}, not of {problem.name!r}; set it to 0"
+        )
 
 
 def alignment_readers(hparams: BasicHParams) -> list[str]:

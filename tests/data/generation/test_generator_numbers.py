@@ -88,11 +88,17 @@ def test_records_of_unlike_counts_are_named(data):
         count_examples([path], scheme, reader)
 
 
-def test_no_text_is_prepended_to_numbers():
-    hparams = registry.hparams("transformer_test").override(
-        "prepend_mode=prepend_inputs_masked_attention"
-    )
-    with pytest.raises(UsageError, match="problem 'warmth' has no text to prepend inputs to"):
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("prepend_mode=prepend_inputs_masked_attention", "'warmth' has no text to prepend inputs"),
+        ("term_augmentation=0.5", "term_augmentation: the targets of problem 'warmth' are not te"),
+        ("guided_alignment_weight=1", "guided_alignment_weight: the targets of problem 'warmth'"),
+    ],
+)
+def test_what_needs_texts_as_targets_is_named(change, message):
+    hparams = registry.hparams("transformer_test").override(change)
+    with pytest.raises(UsageError, match=message):
         example_reader.ExampleReader.of(Warmth(), hparams)
 
 
