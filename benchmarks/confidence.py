@@ -117,7 +117,7 @@ class Confidence:
             data_dir=self.data,
             output_dir=self.run,
             model="transformer",
-            hparams_set="transformer_multi30k_prenorm",
+            hparams_set=HPARAMS_SET,
             hparams=f"dtype=bfloat16,learning_rate_warmup_steps={WARMUP_STEPS},"
             f"learning_rate_decay_steps={updates - WARMUP_STEPS}",
             train_steps=updates,
