@@ -61,6 +61,7 @@ def test_the_last_line_trains_on_the_data(text):
 
 def test_a_better_vocabulary_is_made_first(text, monkeypatch):
     monkeypatch.setattr(choosing, "PAIRS", [choosing.Row(9e9, choosing.Choice("a", 7, 32_000))])
+    monkeypatch.setattr(choosing, "_FULL", 0)  # as if the text had more subwords
     flags = ["--clean=max_length=99,duplicates", "--random_seed=5", "--skip_bad"]
     remark, line = last_lines(text, "--problem=text2text_tmpdir_unigram", *flags)
     assert "32,000 subwords are better" in remark
@@ -76,6 +77,7 @@ def test_a_better_vocabulary_is_made_first(text, monkeypatch):
 
 def test_a_vocabulary_that_no_problem_has_is_named(text, monkeypatch):
     monkeypatch.setattr(choosing, "PAIRS", [choosing.Row(9e9, choosing.Choice("a", 7, 900_000))])
+    monkeypatch.setattr(choosing, "_FULL", 0)  # as if the text had more subwords
     remark, command = last_lines(text, "--problem=text2text_tmpdir_bpe")
     assert "900,000 subwords are better, by approx_vocab_size" in remark
     assert parsed(command)[1].problem == "text2text_tmpdir_bpe"
