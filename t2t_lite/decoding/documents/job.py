@@ -1,19 +1,19 @@
 """Translates a document: its segments are decoded as the lines of a file, and put back."""
 
 import dataclasses
-import json
 import logging
 import pathlib
 from typing import Any
 
 from t2t_lite import files
 from t2t_lite.decoding import jobs
-from t2t_lite.decoding.batch_journal import WRITTEN_BESIDE
 from t2t_lite.decoding.config import JSON, TEXT, DecoderConfig
 from t2t_lite.decoding.documents.document import Document
 from t2t_lite.decoding.documents.kinds import DOCUMENTS, ending
 from t2t_lite.decoding.loading import find_models
+from t2t_lite.decoding.output_files import refuse_overwriting
 from t2t_lite.decoding.request import files_of, given_flags
+from t2t_lite.decoding.stages.confidence import least_confidence
 from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.text.tags.kinds import PLACEHOLDERS
 
@@ -67,10 +67,7 @@ def run(config: DecoderConfig) -> None:
     if not texts:
         log.warning("%s has nothing to translate: %s", source, document.report)
     segments = f"{target}{_SEGMENTS}"
-    inputs = [source, *files_of(config)]
-    own = [path for one in trained for path in one.files()]
-    for path in (target, segments):
-        files.refuse_overwriting(path, [*inputs, *own], WRITTEN_BESIDE)
+    refuse_overwriting([target, segments], [source, *files_of(config)], trained)
     files.write_text(segments, "".join(f"{text}\n" for text in texts))
     asked["output_format"] = JSON if config.review_below else TEXT
     lines = dataclasses.replace(config, decode_from_file=segments, **asked)
@@ -78,7 +75,7 @@ def run(config: DecoderConfig) -> None:
         found = [*journal.lines()]
         doubtful = None
         if config.review_below:
-            confidences = [_confidence(line.text) for line in found]
+            confidences = [least_confidence(line.text) for line in found]
             doubtful = {n for n, own in enumerate(confidences) if own < config.review_below}
         try:
             translated = document.translated([line.output.text for line in found], doubtful)
@@ -89,16 +86,3 @@ def run(config: DecoderConfig) -> None:
     for note in document.report.notes:
         log.warning("%s: %s", source, note)
     log.info("wrote %s: %s", target, document.report)
-
-
-def _confidence(line: str) -> float:
-    """Returns the confidence of the first output in a line of JSON; of several blocks, the least.
-
-    It is 1 where the model had nothing to translate, as in a text of placeholders alone, and 0
-    where the text is too long for the quality model.
-    """
-    hypotheses = json.loads(line)["hypotheses"]
-    if not hypotheses:
-        return 0.0
-    told = hypotheses[0].get("confidence", 1.0)
-    return min((one or 0.0 for one in (told if isinstance(told, list) else [told])), default=1.0)

@@ -33,11 +33,7 @@ _KINDS = (
     Kind((".html", ".htm"), lambda contents, _, __: HtmlPage(contents)),
     Kind((".xhtml", ".xht"), lambda contents, _, __: HtmlPage(contents, is_xml=True)),
     Kind((".po", ".pot"), lambda contents, fuzzy, _: PoFile(contents, fuzzy), True, True),
-    Kind(
-        (".xliff", ".xlf"),
-        lambda contents, _, language: XliffFile(contents, language),
-        has_states=True,
-    ),
+    Kind((".xliff", ".xlf"), lambda contents, _, to: XliffFile(contents, to), False, True),
 )
 DOCUMENTS = {ending: kind for kind in _KINDS for ending in kind.endings}
 _PACKED = (".gz", ".bz2", ".xz", ".zst")

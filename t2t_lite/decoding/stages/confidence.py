@@ -1,5 +1,6 @@
 """Confidence: how good each output is, by a quality model (`--quality_run`)."""
 
+import json
 import logging
 import types
 
@@ -28,3 +29,16 @@ class Confidence(Stage):
                 quality.longest,
             )
         return [h.telling(confidence=own) for h, own in zip(hypotheses, found, strict=True)]
+
+
+def least_confidence(line: str) -> float:
+    """Returns the confidence of the first output in a line of JSON; of several blocks, the least.
+
+    It is 1 where the model had nothing to translate, as in a text of placeholders alone, and 0
+    where the text is too long for the quality model.
+    """
+    hypotheses = json.loads(line)["hypotheses"]
+    if not hypotheses:
+        return 0.0
+    told = hypotheses[0].get("confidence", 1.0)
+    return min((one or 0.0 for one in (told if isinstance(told, list) else [told])), default=1.0)
