@@ -47,7 +47,7 @@ VOCABULARIES = 4  # of a layout, with which the text is split
 def compared(
     layout: str, folder: pathlib.Path, lines: list[str], args: argparse.Namespace
 ) -> list[Compared]:
-    """Returns how far transformers and we agree, for each model of a layout."""
+    """Returns how far transformers agrees with t2t_lite, for each model of a layout."""
     found = []
     for seed in range(args.models):
         place = folder / f"{layout}{seed}"

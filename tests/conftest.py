@@ -9,6 +9,7 @@ import os
 import pathlib
 import resource
 import shutil
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -139,7 +140,7 @@ def _compiled_once() -> Iterator[None]:
     compiled = importlib.util.find_spec("tensorflow").cached
     with pathlib.Path(__file__).open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if pathlib.Path(compiled).exists():
+        if pathlib.Path(compiled).exists() or sys.dont_write_bytecode:
             fcntl.flock(lock, fcntl.LOCK_UN)
         yield
 

@@ -52,7 +52,7 @@ def answer(questions: dict) -> tuple[dict, np.ndarray]:
 def padded(
     rows: Sequence[Sequence[int]], padding: int, longest: int = 0, *, is_mask: bool = False
 ) -> torch.Tensor:
-    """Returns rows of ids as [N, L], or which of them are no padding."""
+    """Returns rows of ids as [N, L], or which of them are not padding."""
     longest = max(longest, *map(len, rows))
     if is_mask:
         return torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows])

@@ -136,7 +136,7 @@ def write_nllb(folder: pathlib.Path, *, mask_last: bool = False) -> pathlib.Path
 
 
 class Compared(NamedTuple):
-    """How far transformers and we agree.
+    """How far transformers agrees with t2t_lite.
 
     Attributes:
         logits: the largest difference.

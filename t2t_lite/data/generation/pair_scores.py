@@ -57,7 +57,7 @@ class PairScores:
         return DataError(
             f"{self._path} has {kind} lines than the training text has pairs: score that text, "
             "whole and in its order. Lines without text on a side, and those that are held out as "
-            "dev split, are no training pairs"
+            "dev split, are not training pairs"
         )
 
 

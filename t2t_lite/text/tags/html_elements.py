@@ -18,7 +18,6 @@ _END_P = (
 )
 _CELLS, _GROUPS = frozenset(["td", "th"]), frozenset(["tbody", "tfoot", "thead"])
 _TABLE_PARTS = _CELLS | _GROUPS | frozenset(["caption", "col", "colgroup", "tr"])
-# Of Confluence's pages, in HTML and in XML, where names are without their prefix.
 _OF_CONFLUENCE = ("layout-cell", "rich-text-body", "structured-macro", "task", "task-body")
 # Elements that cut a sentence. Others, and those that nobody has standardized, are within it.
 BLOCKS = (
@@ -26,7 +25,7 @@ BLOCKS = (
     | _TABLE_PARTS
     | frozenset(["base", "body", "frame", "frameset", "head", "html", "legend", "link", "meta"])
     | frozenset(["optgroup", "option", "select", "title"])
-    | frozenset([prefix + name for prefix in ("", "ac:") for name in _OF_CONFLUENCE])
+    | frozenset(f"ac:{name}" for name in _OF_CONFLUENCE)
 )
 _SCOPE = frozenset(["applet", "caption", "html", "marquee", "object", "table", "td", "template"])
 _SCOPE |= frozenset(["th", "foreignobject", "desc", "math", "svg"])

@@ -61,7 +61,8 @@ def is_code(bracketed: str, pairs: frozenset[str]) -> bool:
     match = _NAMED.fullmatch(bracketed)
     assert match, "it has brackets"
     name, closes = _of(match)
-    is_alone = bool(closes or "_" in match["name"] or _ATTRIBUTES.match(match["rest"] or ""))
+    has_key = "_" in match["name"] and match["name"].isascii()  # not [délka_periody]
+    is_alone = bool(closes or has_key or _ATTRIBUTES.match(match["rest"] or ""))
     return is_alone or name in pairs
 
 

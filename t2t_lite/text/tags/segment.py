@@ -19,8 +19,7 @@ _CODES = frozenset(["bpt", "ept", "it"])
 UNREAD = frozenset(["math", "noscript", "object", "script", "style", "svg", "template"])
 _UNTRANSLATED = frozenset(["code", "kbd", "samp", "var", "notranslate", "ph"]) | _CODES | UNREAD
 _UNTRANSLATED |= {"[code]", "[pre]", "{code}", "{kbd}"}  # by their names in `named_pairs`
-# What macros of Confluence are told; with and without a prefix, as in HTML and in XML.
-_UNTRANSLATED |= {"parameter", "task-id", "task-status"}
+# What macros of Confluence are told.
 _UNTRANSLATED |= {"ac:parameter", "ac:plain-text-body", "ac:task-id", "ac:task-status"}
 _WORD = regex.compile(r"[\p{L}\p{N}]")
 # Pieces that break the line: HTML's, that in codes of XLIFF, and characters.

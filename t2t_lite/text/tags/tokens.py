@@ -34,8 +34,8 @@ class Token(NamedTuple):
     Attributes:
         kind: what it is.
         raw: its characters in the segment.
-        name: of a tag, in lower case in HTML, without its prefix in XML; of a code, with its
-            brackets.
+        name: of a tag, in lower case in HTML, without its prefix in XML, but for Confluence's, such
+            as `ac:task`; of a code, with its brackets.
         text: what it reads, of `TEXT` and `ENTITY`.
     """
 
@@ -190,6 +190,7 @@ _OPENINGS = {
         _Opening(r"<!DOCTYPE[^<>\[]*+\[", r"\]\s*+>"),
     ),
 }
+_WITHOUT_PREFIX = regex.compile(r"\A(?!ac:).*:", regex.DOTALL)
 _FLAGS = regex.VERBOSE | regex.DOTALL | regex.V0
 _PLACEHOLDER = rf"(?P<protected>{_PROTECTED}) | (?P<bracketed>{BRACKETED})"
 # In plain text: templates, and reStructuredText's links, `text <address>`_ and :ref:`text <label>`.
@@ -349,7 +350,7 @@ def _token(
         is_shown = name.lower() in _SHOWN_RAW
         return Token(TokenKind.VOID if is_shown else TokenKind.HIDDEN, raw, name.lower())
     name = groups["name"] or ""
-    name = name.rpartition(":")[2] if is_xml else name.lower()
+    name = _WITHOUT_PREFIX.sub("", name) if is_xml else name.lower()
     if groups["close"]:
         return Token(TokenKind.CLOSE, raw, name)
     if is_xml:

@@ -136,6 +136,7 @@ DECLARED = '<?xml version="1.0"?>\n'
         '<!DOCTYPE html [<!ENTITY a "b">]><html><body><p translate="no">a</p>TEXT</body></html>',
         "<h:html xmlns:h='x'><h:p>TEXT</h:p><h:pre>a</h:pre></h:html>",
         "<ac:rich-text-body><p>TEXT</p></ac:rich-text-body><ac:task-id>a</ac:task-id>",
+        "<p>TEXT <parameter>TEXT</parameter> <x:parameter>TEXT</x:parameter></p>",
         "<html><svg:svg><svg:text>a</svg:text></svg:svg><p>&a; TEXT &#8203;</p></html>",
     ],
 )

@@ -175,7 +175,7 @@ def test_pieces_are_protected(piece, kind):
         "[X] [XIX] X5X",
         "work @home: so what :D at 10:30:15, or 1:20",
         "call @acme! yes !important (:so)",
-        "[sic] [1] [see below] [Enter] [a, b] x[i] [i][j]",
+        "[sic] [1] [see below] [Enter] [a, b] x[i] [i][j] [délka_periody]",
         r"C:\new\table .5 a./b ... \nabla [note: this]",
         "std::my_func costs $5 or US$ 5 a | b |c",
         "one|two|three $a #4 ### title ### *|*",
