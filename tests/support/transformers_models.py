@@ -51,6 +51,7 @@ IMPORTED = {
     "NLLB-200": "source_language=eng_Latn,target_language=deu_Latn",
 }
 
+EPSILON = 1e-5  # of all normalisation there; models that are trained here have 1e-6
 TIE = 1e-4
 _LIMIT = 12  # ids of an output
 
@@ -163,13 +164,15 @@ class Exported:
     Args:
         run: the model.
         folder: for the export.
+        epsilon: of the normalisation with which the model is compared; None: its own.
     """
 
-    def __init__(self, run: Made, folder: pathlib.Path) -> None:
+    def __init__(self, run: Made, folder: pathlib.Path, epsilon: float | None = None) -> None:
         self._search = DecodeHParams.of(run)
         hugging_face.export(run, None, str(folder), self._search)
         self.folder = folder / "huggingface" / "1"
         self._run = run
+        self._model = run.model if epsilon is None else _with_epsilon(run.model, epsilon)
         self._encoders = speaking(run.encoders, self._search.languages)
         kind = json.loads((self.folder / "config.json").read_text())["model_type"]
         self._is_marian = kind == "marian"
@@ -226,7 +229,7 @@ class Exported:
             name: np.array([[*row, *[0] * (LONGEST - len(row))] for row in rows])
             for name, rows in (("inputs", sources), ("targets", targets))
         }
-        return np.asarray(self._run.model(features))
+        return np.asarray(self._model(features))
 
     def _loss(self, logits: np.ndarray, ids: Sequence[int]) -> float:
         """Returns the most by which an id of an output is less likely than the likeliest.
@@ -239,6 +242,14 @@ class Exported:
         first = 1 if self._encoders["targets"].languages else 0
         last = _LIMIT - 1 if self._search.end_at_limit else _LIMIT
         return float(losses[first:last].max(initial=0))
+
+
+def _with_epsilon(model: Transformer, epsilon: float) -> Transformer:
+    """Returns a model with the same weights."""
+    hparams = model.hparams.copy(norm_epsilon=epsilon)
+    other = Transformer(hparams, model.inputs_vocab_size, model.targets_vocab_size)
+    other.set_weights(model.get_weights())
+    return other
 
 
 def ask_transformers(
