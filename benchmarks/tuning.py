@@ -1,13 +1,15 @@
 """Measures what a search for hyperparameters loses by kills, and saves by pruning.
 
     pip install -e '.[tune]'
-    python benchmarks/tuning.py --output_dir=FOLDER [--trials=12] [--searches=all,pruned,killed]
+    python benchmarks/tuning.py --output_dir=FOLDER [--work=quick_start] [--trials=12]
+        [--searches=all,pruned,killed]
 
-A T2T user directory, with a problem, a set and ranges of its own, is searched three times with one
-seed: every trial to its end, with pruning, and with pruning and two kills (SIGKILL): of the search
-alone, and of all its processes. Prints the updates, the seconds and the best of each, and whether
-the trials of the last two are the same. The searches are kept in FOLDER, and go on when the same
-command is run again.
+searches three times with one seed: with every trial to its end, with pruning, and with pruning and
+two kills (SIGKILL): of the search alone, and of all its processes. The work is the quick start's
+problem with the ranges of docs/tuning.md, or with `--work=t2t` a T2T user directory that has a
+problem, a set and ranges of its own. Prints the updates, the seconds and the best of each search,
+and whether the trials of the last two are the same. The searches are kept in FOLDER, and go on when
+the same command is run again.
 """
 
 import argparse
@@ -19,12 +21,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from t2t_lite.runs.search_folder import SearchFolder, Trial, best_trial
 from t2t_lite.runs.selection import evaluations
 
-STEPS, EVERY = 120, 15
+PAGE = pathlib.Path(__file__).parents[1] / "docs" / "tuning.md"
 # The flags of each search, and after how many evaluations it is killed.
 SEARCHES: Mapping[str, tuple[Sequence[str], Sequence[int]]] = {
     "all": (["--noautotune_prune"], ()),
@@ -85,24 +87,57 @@ def digits_range(rhp):
 """
 
 
-def command(name: str, folder: pathlib.Path, *flags: str) -> list[str]:
+class Work(NamedTuple):
+    """What is searched.
+
+    Attributes:
+        usr_dir: the source of the user directory.
+        problem: its name.
+        flags: of `t2t-trainer`: the set, the ranges and the length of a trial.
+    """
+
+    usr_dir: str
+    problem: str
+    flags: Sequence[str]
+
+
+WORKS: Mapping[str, Work] = {
+    "quick_start": Work(
+        PAGE.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0],
+        "translate_ende_locale",
+        (
+            *("--hparams_set=transformer_quickstart3", "--hparams_range=small_range"),
+            *("--train_steps=400", "--local_eval_frequency=50"),
+        ),
+    ),
+    "t2t": Work(
+        USR_DIR,
+        "reversed_digits",
+        (
+            *("--hparams_set=digits_tiny", "--hparams_range=digits_range"),
+            *("--train_steps=120", "--local_eval_frequency=15", "--eval_steps=5"),
+        ),
+    ),
+}
+
+
+def command(name: str, folder: pathlib.Path, work: Work, *flags: str) -> list[str]:
     """Returns a command of this package on the data of the benchmark."""
     return [
         *(sys.executable, "-m", f"t2t_lite.bin.{name}", f"--t2t_usr_dir={folder / 'usr'}"),
-        *("--problem=reversed_digits", f"--data_dir={folder / 'data'}", *flags),
+        *(f"--problem={work.problem}", f"--data_dir={folder / 'data'}", *flags),
     ]
 
 
-def search(folder: pathlib.Path, name: str, trials: int) -> None:
+def search(folder: pathlib.Path, work: Work, name: str, trials: int) -> None:
     """Runs a search, with its kills, to its end."""
     flags, kills = SEARCHES[name]
     arguments = command(
         "t2t_trainer",
         folder,
-        *("--model=transformer", "--hparams_set=digits_tiny", "--random_seed=3"),
-        *(f"--train_steps={STEPS}", f"--local_eval_frequency={EVERY}", "--eval_steps=5"),
-        "--hparams_range=digits_range",
-        "--autotune_objective=metrics-reversed_digits/neg_log_perplexity",
+        work,
+        *("--model=transformer", "--random_seed=3", *work.flags),
+        f"--autotune_objective=metrics-{work.problem}/neg_log_perplexity",
         *("--autotune_maximize", f"--autotune_max_trials={trials}"),
         *(f"--output_dir={folder / name}", *flags),
     )
@@ -131,19 +166,23 @@ def told(trial: Trial) -> tuple[Any, ...]:
 
 def main() -> None:
     """Runs the benchmark."""
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--output_dir", type=pathlib.Path, required=True)
+    parser.add_argument("--work", choices=WORKS, default="quick_start")
     parser.add_argument("--trials", type=int, default=12)
     parser.add_argument("--searches", default=",".join(SEARCHES))
     args = parser.parse_args()
     folder = args.output_dir.resolve()
     (folder / "usr").mkdir(parents=True, exist_ok=True)
-    (folder / "usr" / "__init__.py").write_text(USR_DIR)
-    generating = command("t2t_datagen", folder, f"--tmp_dir={folder / 'tmp'}")
+    work = WORKS[args.work]
+    (folder / "usr" / "__init__.py").write_text(work.usr_dir)
+    generating = command("t2t_datagen", folder, work, f"--tmp_dir={folder / 'tmp'}")
     subprocess.run(generating, check=True)
     for name in args.searches.split(","):
         start = time.monotonic()
-        search(folder, name, args.trials)
+        search(folder, work, name, args.trials)
         print(f"{name}: {time.monotonic() - start:.0f} seconds", flush=True)
     found = {}
     for name in SEARCHES:
