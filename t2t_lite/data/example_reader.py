@@ -64,6 +64,7 @@ class ExampleReader:
         has_numbers: whether targets are numbers in the examples, which are read as their ids.
         change: what is done to the examples of training first; None: nothing.
         evaluation_change: the same for those of evaluation.
+        further: the lists of integers beside the sides that the changes read.
         prepends_inputs: whether targets of training are source, 0 and target (`prepend_mode`).
         counts_inputs: whether the model makes them so: whether their lengths are such.
         has_alignment: whether the targets' alignment is read, too.
@@ -78,6 +79,7 @@ class ExampleReader:
     has_numbers: bool = False
     change: Change | None = None
     evaluation_change: Change | None = None
+    further: Sequence[str] = ()
     prepends_inputs: bool = False
     counts_inputs: bool = False
     has_alignment: bool = False
@@ -127,6 +129,7 @@ class ExampleReader:
             has_inputs=problem.has_inputs,
             has_labels=problem.has_labels,
             has_numbers=problem.has_numbers,
+            further=problem.further_features,
         )
 
     @property
@@ -143,7 +146,7 @@ class ExampleReader:
         """Parses serialized examples, strings `[n]`, to ragged int64 ids `[n, (length)]`."""
         alignment = [ALIGNMENT] if self.has_alignment else []
         as_source = [TARGETS_AS_SOURCE] if self.reverse else []
-        names = (*_SIDES, *alignment, *as_source)
+        names = (*_SIDES, *alignment, *as_source, *(self.further if self.change else ()))
         kinds = {**dict.fromkeys(names, _IDS), **dict.fromkeys(self.floats, _NUMBERS)}
         parsed = tf.io.parse_example(records, kinds)
         parsed |= {side: _with_eos(ids_of_numbers(parsed[side])) for side in self.floats}

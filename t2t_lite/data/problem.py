@@ -169,6 +169,11 @@ class Problem(abc.ABC):
         return ("inputs", "targets") if self.has_inputs else ("targets",)
 
     @property
+    def further_features(self) -> Sequence[str]:
+        """The lists of integers beside the sides in examples, for `ChangesExamples`."""
+        return ()
+
+    @property
     def data_languages(self) -> tuple[str, str]:
         """The languages of `inputs` and `targets` in the data files; "": unknown.
 

@@ -40,7 +40,7 @@ class Text2TextProblem(Problem):
     def text_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterable[Sample]:
         """Yields the samples of `generate_samples`, both sides as text."""
         samples = self.generate_samples(data_dir, tmp_dir, dataset_split)
-        return checked_samples(samples, self.base_name, self.sides)
+        return checked_samples(samples, self.base_name, self.sides, self.further_features)
 
     def samples_by_corpus(
         self, data_dir: str, tmp_dir: str, dataset_split: str
@@ -271,7 +271,10 @@ class Text2TextProblem(Problem):
         """Yields copies of the samples, `inputs_prefix` and `targets_prefix` before the text."""
         inputs, targets = self.inputs_prefix, self.targets_prefix
         if not self.has_inputs:
-            return ({"inputs": "", "targets": targets + sample["targets"]} for sample in samples)
+            return (
+                {**sample, "inputs": "", "targets": targets + sample["targets"]}
+                for sample in samples
+            )
         return (
             {**sample, "inputs": inputs + sample["inputs"], "targets": targets + sample["targets"]}
             for sample in samples
@@ -283,7 +286,9 @@ def _as_source(line: str) -> str:
     return "\t".join(map(source_form, line.split("\t")))
 
 
-def checked_samples(samples: Iterable[Any], name: str, sides: Sequence[str]) -> Iterator[Sample]:
+def checked_samples(
+    samples: Iterable[Any], name: str, sides: Sequence[str], further: Sequence[str] = ()
+) -> Iterator[Sample]:
     """Yields the samples of `generate_samples`, each with its sides as text.
 
     They are copies, since a problem may fill the same dictionary again and again.
@@ -292,6 +297,7 @@ def checked_samples(samples: Iterable[Any], name: str, sides: Sequence[str]) -> 
         samples: what the problem's method returned.
         name: the problem's name, for errors.
         sides: those that a sample has.
+        further: what else it may have, of any kind.
     """
     for number, sample in numbered(samples, name):
         try:
@@ -300,7 +306,7 @@ def checked_samples(samples: Iterable[Any], name: str, sides: Sequence[str]) -> 
             is_text = False
         if not is_text:
             raise unexpected(name, number, sample, f"text: `{'` and `'.join(sides)}`")
-        yield {side: sample[side] for side in sides}
+        yield {name: sample[name] for name in (*sides, *further) if name in sample}
 
 
 def numbered(samples: Any, name: str) -> Iterator[tuple[int, Any]]:

@@ -58,7 +58,7 @@ class AligningExampleEncoder(ExampleEncoder):
         self, pairs: Sequence[tuple[list[int], list[int]]], chunk: Chunk
     ) -> Iterator[list[int]]:
         inputs, targets = self.encoders["inputs"], self.encoders["targets"]
-        columns = zip(pairs, chunk.inputs, chunk.alignments, strict=True)
+        columns = zip(pairs, chunk.inputs, chunk.further[ALIGNMENT], strict=True)
         for (source, target), text, written in columns:
             places = word_places(inputs, source), word_places(targets, target)
             links = parsed_links(written)

@@ -46,14 +46,14 @@ class Chunk:
         inputs: the input of each sample.
         targets: the target of each sample.
         may_be_empty: the sides that may be, as in a test split without references.
-        alignments: that of each sample's words, in Pharaoh's format, if they have any.
+        further: what else each sample has as text, by name: `ALIGNMENT`, or lists of integers.
     """
 
     first: int
     inputs: Sequence[str]
     targets: Sequence[str]
     may_be_empty: Sequence[str] = ()
-    alignments: Sequence[str] = ()
+    further: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
 
     def __len__(self) -> int:
         """Number of samples."""
@@ -61,7 +61,7 @@ class Chunk:
 
     def name(self, shards: int) -> str:
         """Returns the name of its file, which depends on the samples and the number of shards."""
-        lines = (*self.inputs, *self.targets, *self.alignments)
+        lines = (*self.inputs, *self.targets, *itertools.chain.from_iterable(self.further.values()))
         sizes = repr((shards, self.first, *map(len, lines)))
         contents = sizes.encode() + "".join(lines).encode("utf-8", "surrogatepass")
         return f"{self.first:012d}-{hashlib.blake2b(contents, digest_size=16).hexdigest()}"
@@ -187,7 +187,16 @@ class IdExampleEncoder(ExampleEncoder):
         """Returns the packed ids of each line, which has EOS already, or its packed numbers."""
         if side in self._floats:
             return [pack_floats(parsed_numbers(line)) for line in lines]
-        return [pack(map(int, line.split())) for line in lines]
+        return list(map(_packed_ids, lines))
+
+    def _further(self, chunk: Chunk) -> Iterator[Mapping[str, bytes]]:
+        """Yields the further lists of integers of each sample, packed."""
+        for i in range(len(chunk)):
+            yield {name: _packed_ids(texts[i]) for name, texts in chunk.further.items()}
+
+
+def _packed_ids(text: str) -> bytes:
+    return pack(map(int, text.split()))
 
 
 def ids_as_text(
@@ -195,6 +204,7 @@ def ids_as_text(
     problem_name: str,
     sides: tuple[str, ...] = _SIDES,
     floats: Sequence[str] = (),
+    further: Sequence[str] = (),
 ) -> Iterator[Sample]:
     """Yields samples whose text is their ids, as numbers, for `IdExampleEncoder`.
 
@@ -203,22 +213,27 @@ def ids_as_text(
         problem_name: the problem's name, for errors.
         sides: those that the samples have.
         floats: those whose ids are numbers.
+        further: lists of integers that they may have beside.
     """
     for number, sample in enumerate(samples, 1):
         try:
             ids = {
-                side: text_of(sample[side])
-                if side in floats
-                else " ".join([str(int64(id_)) for id_ in sample[side]])
+                side: text_of(sample[side]) if side in floats else _id_text(sample[side])
                 for side in sides
             }
+            ids |= {name: _id_text(sample.get(name, ())) for name in further}
         except (KeyError, TypeError, ValueError, OverflowError) as error:
-            kinds = [f"{'numbers' if side in floats else 'integers'} `{side}`" for side in sides]
+            names = *sides, *further
+            kinds = [f"{'numbers' if name in floats else 'integers'} `{name}`" for name in names]
             raise DataError(
                 f"{problem_name}: sample {number} of generate_encoded_samples: expected lists of "
                 f"{' and '.join(kinds)}, got {quoted(sample)} ({error})"
             ) from None
         yield {"inputs": "", **ids}
+
+
+def _id_text(ids: Iterable[int]) -> str:
+    return " ".join([str(int64(id_)) for id_ in ids])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -298,7 +313,7 @@ class ChunkFolder:
             chunk,
             inputs=chunk.inputs[probes],
             targets=chunk.targets[probes],
-            alignments=chunk.alignments[probes],
+            further={name: texts[probes] for name, texts in chunk.further.items()},
         )
         records = [list(split_records(segment)) for segment in found]
         return all(

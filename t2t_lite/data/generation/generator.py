@@ -48,7 +48,7 @@ from t2t_lite.kept_work import Fingerprint
 from t2t_lite.lock import locked
 from t2t_lite.progress import progress
 from t2t_lite.text.bad_input import BadInput
-from t2t_lite.text.sample import ALIGNMENT, Sample
+from t2t_lite.text.sample import Sample
 
 log = logging.getLogger(__name__)
 
@@ -176,7 +176,13 @@ def read_samples(
     most = options.max_cases or None
     if problem.encodes_samples:
         encoded = problem.generate_encoded_samples(data_dir, tmp_dir, split)
-        as_text = ids_as_text(encoded, problem.base_name, problem.sides, problem.float_sides)
+        as_text = ids_as_text(
+            encoded,
+            problem.base_name,
+            problem.sides,
+            problem.float_sides,
+            problem.further_features,
+        )
         return itertools.islice(as_text, most)
     samples: Iterable[Sample] = problem.text_samples(data_dir, tmp_dir, split)
     if split == DatasetSplit.TRAIN and not options.makes_alignments:
@@ -343,8 +349,9 @@ def chunks_of(samples: Iterator[Sample], group: FileGroup) -> Iterator[Chunk]:
         inputs = [sample["inputs"] for sample in block]
         targets = [sample["targets"] for sample in block]
         empty.update(side for sample in block for side in group.sides if not sample[side])
-        alignments = [sample[ALIGNMENT] for sample in block if ALIGNMENT in sample]
-        yield Chunk(first, inputs, targets, may_be_empty, alignments)
+        names = sorted(block[0].keys() - {"inputs", "targets"})
+        further = {name: [sample[name] for sample in block] for name in names}
+        yield Chunk(first, inputs, targets, may_be_empty, further)
     for side, count in empty.items():
         if side in of_split and side not in group.without_text:
             log.warning("%s: %d %s are empty: written as EOS alone", group.title, count, side)

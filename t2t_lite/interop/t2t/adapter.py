@@ -159,7 +159,7 @@ class ProblemAdapter(problem.Problem):
         seed_random(options, DatasetSplit.TRAIN)
         upstream = self.upstream
         if not upstream.multiprocess_generate:
-            upstream.generate_data(data_dir, tmp_dir)
+            upstream.generate_data(data_dir, tmp_dir, None)
             return
         upstream.prepare_to_generate(data_dir, tmp_dir)
         for task_id in range(upstream.num_generate_tasks):
@@ -198,11 +198,16 @@ class ProblemAdapter(problem.Problem):
         if not overrides(self.upstream, "example_reading_spec"):
             return True
         fields, decoders = self.upstream.example_reading_spec()
-        found = [
-            getattr(getattr(fields.get(side), "dtype", None), "name", "") for side in self.sides
-        ]
         kinds = ["float32" if side in self.float_sides else "int64" for side in self.sides]
-        return not decoders and found == kinds
+        return not decoders and [_kind(fields.get(side)) for side in self.sides] == kinds
+
+    @property
+    def further_features(self) -> Sequence[str]:
+        """What the user's `preprocess_example` gets beside the sides."""
+        if not overrides(self.upstream, "preprocess_example"):
+            return ()
+        fields, _ = self.upstream.example_reading_spec()
+        return sorted(name for name in {*fields} - {*self.sides} if _kind(fields[name]) == "int64")
 
     # ---- text and ids
 
@@ -210,10 +215,14 @@ class ProblemAdapter(problem.Problem):
         """Returns the user's encoders."""
         self.upstream._encoders = self.upstream._hparams = None  # of another folder
         found = self.upstream.get_feature_encoders(data_dir)
+        self._add_encoders(found, data_dir)
         is_complete = isinstance(found, Mapping) and {*self.sides} <= {*found}
         expected = f"a dictionary with an encoder for {' and '.join(self.sides)}"
         require(self, "feature_encoders", found, is_complete, expected)
         return dict(found)
+
+    def _add_encoders(self, found: Any, data_dir: str) -> None:
+        """Adds the encoders that T2T does not need from the user's `feature_encoders`: none."""
 
     def feature_encoders(self, data_dir: str) -> dict[str, Any]:
         """Returns the user's encoders, adapted, with the vocabulary sizes of `hparams`."""
@@ -226,7 +235,7 @@ class ProblemAdapter(problem.Problem):
                 raise
             self._files_read += copied
             encoders = self._users_encoders(data_dir)
-        if others := sorted({*encoders} - {*_SIDES}):
+        if others := sorted({*encoders} - {*_SIDES, *self.further_features}):
             warn_once(
                 f"problem {self.base_name}: no model here reads {', '.join(others)}, as T2T's "
                 "Transformer does not: put their text into inputs if it should"
@@ -326,6 +335,11 @@ def adapter_class(upstream_class: Any) -> Any:
     members = {name: getattr(upstream_class, name) for name in names}
     members["upstream_class"] = upstream_class
     return type(upstream_class.__name__, (upstream_class._t2t_lite_adapter,), members)
+
+
+def _kind(field: Any) -> str:
+    """Returns the name of a feature's type; "": it has none."""
+    return str(getattr(getattr(field, "dtype", None), "name", ""))
 
 
 def _made(upstream_class: Any, **forms: bool) -> Any:

@@ -108,11 +108,11 @@ def text(url: str, member: str, tmp_dir: str) -> Text:
 def kind_of(entry: Entry) -> str:
     """Returns "tsv", "tmx" or "txt"."""
     match entry:
-        case [str(), ["tmx", str()]]:
+        case [str(), ["tmx", str()], *_]:
             return _MEMORY
-        case [str(), ["tsv", int(), int(), str()]]:
+        case [str(), ["tsv", int(), int(), str()], *_]:
             return _TABLE
-        case [str(), [str(), str()]]:
+        case [str(), [str(), str()], *_]:  # T2T, too, reads no more
             return "txt"
     raise UsageError(
         f"data set {quoted(entry)}: expected an address and (file, file), "
@@ -132,7 +132,7 @@ def listed(entries: Any) -> list[Entry]:
 
 def corpora(entry: Entry, tmp_dir: str) -> list[Corpus]:
     """Returns the corpora of an entry; for a table or translation memory, downloads it."""
-    kind, (url, content) = kind_of(entry), entry
+    kind, (url, content, *_) = kind_of(entry), entry
     if kind == _TABLE:
         _, source, target, pattern = content
         tables = _matching(url, pattern, tmp_dir)
@@ -145,7 +145,7 @@ def corpora(entry: Entry, tmp_dir: str) -> list[Corpus]:
 
 def files(entry: Entry, tmp_dir: str) -> list[RemoteFile]:
     """Returns the files that an entry is read from, as far as they are known without reading."""
-    kind, (url, content) = kind_of(entry), entry
+    kind, (url, content, *_) = kind_of(entry), entry
     if kind == _TABLE:
         return _local(content[3], tmp_dir) or [remote_file(url)]
     members = content[kind == _MEMORY :]
@@ -184,7 +184,7 @@ def lines_for_vocab(
         tmp_dir: folder of the files.
         file_byte_budget: characters from each text.
     """
-    for url, members in sources:
+    for url, members, *_ in sources:
         if members[0] in (_TABLE, _MEMORY):
             sample = spread_sample(pairs([(url, members)], tmp_dir), int(2 * file_byte_budget))
             yield from (line for pair in sample for line in pair.values())

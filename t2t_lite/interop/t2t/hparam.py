@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from t2t_lite.errors import UsageError, did_you_mean
+from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.interop.imports import t2t_settings
 from t2t_lite.interop.t2t.modalities import ModalityType
 from t2t_lite.settings import HParams as Settings
@@ -24,6 +26,8 @@ __all__ = ["HParams"]
 log = logging.getLogger(__name__)
 
 _BOOLS = {"true": True, "1": True, "false": False, "0": False}
+# Every Transformer needs them, and no other model of T2T's needs both.
+_OF_TRANSFORMERS = frozenset({"filter_size", "num_heads"})
 _OWN_KINDS = (bool, int, float, str, list, type(None))
 
 
@@ -41,14 +45,14 @@ class HParams:
 
     def __init__(self, model_structure: Any = None, **kwargs: Any) -> None:
         del model_structure
-        vars(self).update(_values=dict(kwargs), _settings=None, _own=set(), _set=set())
+        vars(self).update(_values=dict(kwargs), _settings=None, _own=set(), _set=set(kwargs))
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
         """Returns the fields of a set, and those of T2T's that are missing there."""
         theirs = {**NO_EFFECT, **copy.deepcopy(ONLY)}
         hparams = cls(**{**theirs, **settings.to_dict()})
-        vars(hparams)["_settings"] = settings
+        vars(hparams).update(_settings=settings, _set=set())
         return hparams
 
     def extend_to(self, settings: Settings) -> None:
@@ -180,6 +184,8 @@ class HParams:
         Raises:
             UsageError: a field has a value that is not implemented, or of the wrong type.
         """
+        if self._set >= _OF_TRANSFORMERS and not isinstance(self._settings, TransformerHParams):
+            return self._as_transformers().to_settings(name)
         if self._settings is None:
             raise UsageError(
                 f"hparams set {name!r}: start from a model's set, such as "
@@ -203,6 +209,16 @@ class HParams:
         own = {field: _saved(self._values[field]) for field in self._values if field in self._own}
         kept = {field: self._values[field] for field in ours}
         return _with_fields(type(self._settings), own).from_dict({**kept, **own})
+
+    def _as_transformers(self) -> "HParams":
+        """Returns the set of a Transformer with what has been set, and the fields of all models."""
+        hparams = HParams.of(TransformerHParams())
+        for field, value in self._values.items():
+            if field in self._set and field not in hparams:
+                hparams.add_hparam(field, value)
+            elif field in self._set or field in BasicHParams.names():
+                setattr(hparams, field, value)
+        return hparams
 
 
 @functools.cache

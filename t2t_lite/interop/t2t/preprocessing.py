@@ -24,12 +24,19 @@ def change_of_examples(problem: Any, settings: Settings, split: str | None) -> C
         settings: of the model.
         split: what the examples are read for; None: decoding.
     """
-    spec = {side: tf.TensorSpec([None], tf.int64) for side in problem.sides}
+    names = *problem.sides, *problem.further_features
+    spec = {name: tf.TensorSpec([None], tf.int64) for name in names}
+    fields, _ = problem.upstream.example_reading_spec()
+    shapes = {
+        name: fields[name].shape if isinstance(fields[name], tf.io.FixedLenFeature) else [-1]
+        for name in problem.further_features
+    }
     hparams = HParams.of(settings)
     mode = split or ModeKeys.PREDICT  # the others are named as the splits
 
     def changed(example: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        returned = problem.upstream.preprocess_example(dict(example), mode, hparams)
+        shaped = {name: tf.reshape(example[name], shape) for name, shape in shapes.items()}
+        returned = problem.upstream.preprocess_example({**example, **shaped}, mode, hparams)
         return _checked(problem, example, returned)
 
     function = tf.function(changed, input_signature=[spec])
@@ -41,7 +48,7 @@ def change_of_examples(problem: Any, settings: Settings, split: str | None) -> C
 
     @tf.function(autograph=False)
     def change(features: dict[str, tf.RaggedTensor]) -> dict[str, tf.RaggedTensor]:
-        own = {side: features[side] for side in problem.sides}
+        own = {name: features[name] for name in names}
         return features | tf.map_fn(function, own, fn_output_signature=rows)
 
     return change
@@ -52,7 +59,7 @@ def _checked(problem: Any, example: dict[str, tf.Tensor], returned: Any) -> dict
     sides: Sequence[str] = problem.sides
     if not isinstance(returned, dict):
         raise _refusal(f"returns {type(returned).__name__}")
-    if others := sorted(returned.keys() - set(sides)):
+    if others := sorted(returned.keys() - {*sides, *problem.further_features}):
         warn_once(
             f"problem {problem.base_name}: no model here reads what preprocess_example adds: "
             + ", ".join(others)

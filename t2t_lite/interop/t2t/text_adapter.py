@@ -71,8 +71,9 @@ class TextAdapter(ProblemAdapter, text_problems.Text2TextProblem):
 
     @property
     def encodes_samples(self) -> bool:
-        """Whether `generate_encoded_samples` is the user's."""
-        return overrides(self.upstream, "generate_encoded_samples")
+        """Whether `generate_encoded_samples` is the user's, or passes lists of integers on."""
+        is_users = overrides(self.upstream, "generate_encoded_samples")
+        return is_users or bool(self.further_features)
 
     def generate_encoded_samples(
         self, data_dir: str, tmp_dir: str, dataset_split: str
@@ -86,14 +87,15 @@ class TextAdapter(ProblemAdapter, text_problems.Text2TextProblem):
 
     def encoded_samples(
         self, data_dir: str, tmp_dir: str, dataset_split: str
-    ) -> Iterator[Mapping[str, Sequence[int]]]:
+    ) -> Iterator[Mapping[str, Any]]:
         """Yields what T2T's own `generate_encoded_samples` does."""
         self.build_vocab(data_dir, tmp_dir)
         encoders = self.feature_encoders(data_dir)
         for sample in self.prefixed(self.text_samples(data_dir, tmp_dir, dataset_split)):
-            yield {
+            ids = {
                 side: [*encoder.encode(sample[side]), EOS_ID] for side, encoder in encoders.items()
             }
+            yield {**sample, **ids}
 
     def text_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
         """Drops training pairs of which one side is empty."""
@@ -201,6 +203,11 @@ class ClassAdapter(TextAdapter, text_problems.Text2ClassProblem):
             return self.num_classes == 2
         is_of_outputs = issubclass(registry.metrics()[metric], OutputMetric)
         return not is_of_outputs and metric != "bits_per_char"
+
+    def _add_encoders(self, found: Any, data_dir: str) -> None:
+        """Adds the encoder of the labels, which T2T does not need before decoding."""
+        if isinstance(found, dict) and "targets" not in found:
+            found["targets"] = ClassLabelEncoder(self.class_labels(data_dir))
 
     def feature_encoders(self, data_dir: str) -> dict[str, Any]:
         """Returns the user's encoders, adapted; labels get the ids after padding and EOS."""

@@ -23,6 +23,7 @@ __all__ = [
     "PAD",
     "PAD_ID",
     "RESERVED_TOKENS",
+    "RESERVED_TOKENS_BYTES",
     "ByteTextEncoder",
     "ClassLabelEncoder",
     "RealEncoder",
@@ -39,6 +40,7 @@ __all__ = [
 ]
 
 RESERVED_TOKENS = list(text_encoder.RESERVED_TOKENS)
+RESERVED_TOKENS_BYTES = [token.encode() for token in RESERVED_TOKENS]
 PAD, EOS = RESERVED_TOKENS
 NUM_RESERVED_TOKENS = len(RESERVED_TOKENS)
 

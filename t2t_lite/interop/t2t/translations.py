@@ -130,7 +130,7 @@ class TranslateEnzhWmt32k(TranslateProblem):
                 tmp_dir,
                 name,
                 self.approx_vocab_size,
-                [[url, [members[side]]] for url, members in training],
+                [[url, [members[side]]] for url, members, *_ in training],
                 file_byte_budget=1e8,
                 max_subtoken_length=self.max_subtoken_length,
             )

@@ -76,10 +76,10 @@ def test_exchanged_sides_are_read_in_their_form(encoder):
 
 
 def test_words_that_nobody_sees_are_not_aligned(encoder):
-    chunk = Chunk(0, ["a \u200b boat"], ["ein Boot"], alignments=["0-0 1-0 2-1"])
+    chunk = Chunk(0, ["a \u200b boat"], ["ein Boot"], further={ALIGNMENT: ["0-0 1-0 2-1"]})
     encoders = {"inputs": encoder, "targets": encoder}
     (example,) = AligningExampleEncoder("p", encoders, None).encode(chunk)
-    plain = Chunk(0, ["a  boat"], ["ein Boot"], alignments=["0-0 1-1"])
+    plain = Chunk(0, ["a  boat"], ["ein Boot"], further={ALIGNMENT: ["0-0 1-1"]})
     (expected,) = AligningExampleEncoder("p", encoders, None).encode(plain)
     assert features(example)[ALIGNMENT] == features(expected)[ALIGNMENT]
 

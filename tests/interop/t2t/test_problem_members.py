@@ -9,9 +9,11 @@ import pytest
 from support.texts import decoded_pairs
 from support.usr_dirs import TOP, generate, import_usr_dir
 from t2t_lite import registry
+from t2t_lite.data.example_reader import ExampleReader, eval_examples
 from t2t_lite.data.problem import Problem
 from t2t_lite.data.records import read_examples
 from t2t_lite.errors import UsageError, UserError
+from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.interop.t2t import problem, text_problems
 from t2t_lite.interop.t2t.adapter import adapted
 from t2t_lite.runs import run_creation
@@ -313,6 +315,70 @@ def test_a_context_is_in_the_vocabulary_but_no_model_reads_it(usr, folders, capl
     sample = next(iter(upstream.generate_encoded_samples(*folders, "train")))
     assert encoder.decode(sample["context"]) == "the cat ate 1"
     assert sample["context"][-1] == 1
+
+
+_READS_CONTEXT = (
+    _QUESTIONS
+    + """
+  def example_reading_spec(self):
+    fields, decoders = super(Questions, self).example_reading_spec()
+    fields["turn"] = tf.FixedLenFeature([], tf.int64)
+    fields["weight"] = tf.VarLenFeature(tf.float32)
+    return fields, decoders
+
+  def generate_encoded_samples(self, data_dir, tmp_dir, dataset_split):
+    samples = super(Questions, self).generate_encoded_samples(data_dir, tmp_dir, dataset_split)
+    for number, sample in enumerate(samples):
+      yield dict(sample, turn=[number], weight=[0.5])
+
+  def preprocess_example(self, example, mode, unused_hparams):
+    asked = [example["inputs"][:-1], [self.QUESTION_SEPARATOR_ID], example["context"]]
+    example["inputs"] = tf.concat(asked, axis=0)
+    example["turns"] = tf.one_hot(example["turn"], 60)
+    example["targets"] = tf.concat([[example["turn"]], example["targets"]], axis=0)
+    return example
+"""
+)
+
+
+def test_what_changes_examples_may_read_further_lists_of_integers(usr, folders, caplog):
+    usr(_READS_CONTEXT)
+    found = generate("questions", folders)
+    assert "no model here reads context" not in caplog.text
+    pairs = eval_examples(
+        found.existing_filepaths(folders[0], "eval"), ExampleReader.of(found, BasicHParams())
+    )
+    encoder = found.get_feature_encoders(folders[0])["inputs"]
+    read = sorted((ids[0], encoder.decode(inputs)) for inputs, ids in pairs)
+    numbers = range(2, 60, 3)  # every third sample is one of evaluation
+    assert read == [(n, f"who ate {n} ?<EOQ>the cat ate 1") for n in numbers]
+
+
+@pytest.mark.parametrize("base", ["Base", "text_problems.Text2SelfProblem"])
+def test_samples_may_have_further_lists_of_integers(usr, folders, base):
+    usr(
+        f"""
+@registry.register_problem
+class Marked({base}):
+  vocab_type = text_problems.VocabType.CHARACTER
+
+  def generate_samples(self, data_dir, tmp_dir, dataset_split):
+    for _ in range(3):
+      yield {{"inputs": "a", "targets": "b", "marks": [7, -8], "note": "free"}}
+
+  def example_reading_spec(self):
+    fields, decoders = super(Marked, self).example_reading_spec()
+    return dict(fields, marks=tf.VarLenFeature(tf.int64)), decoders
+
+  def preprocess_example(self, example, mode, unused_hparams):
+    example["targets"] = tf.concat([example["targets"], example["marks"]], axis=0)
+    return example
+"""
+    )
+    found = generate("marked", folders)
+    paths = found.existing_filepaths(folders[0], "train")
+    pairs = eval_examples(paths, ExampleReader.of(found, BasicHParams()))
+    assert pairs[0][1] == [100, 1, 7, -8]
 
 
 _READS_MODEL = """

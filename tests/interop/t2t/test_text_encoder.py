@@ -19,6 +19,7 @@ def test_constants_are_t2ts():
         "<EOS>",
         2,
     )
+    assert text_encoder.RESERVED_TOKENS_BYTES == [b"<pad>", b"<EOS>"]
     assert (text_encoder.PAD_ID, text_encoder.EOS_ID) == (0, 1)
     assert (SpaceID.GENERIC, SpaceID.DE_TOK, SpaceID.PICKLED_PYTHON) == (0, 8, 30)
     assert (TaskID.EN_CHR, TaskID.THREE_CL_NLI) == (2, 10)

@@ -105,6 +105,19 @@ def test_labels_may_have_reserved_ids(upstream, tmp_path):
     assert problem.get_feature_encoders(str(tmp_path))["targets"].decode([3, 1]) == "two"
 
 
+def test_an_encoder_of_labels_may_be_left_out(upstream, tmp_path):
+    class Plain(Encoding):
+        def feature_encoders(self, data_dir):
+            return {"inputs": text_encoder.ByteTextEncoder()}
+
+        def class_labels(self, data_dir):
+            return ["x", "y", "z"]
+
+    problem = adapted(registry.register_problem("usr_plain")(Plain)())
+    assert sorted(example["targets"] for example in generate(problem, tmp_path)) == [[2, 1], [4, 1]]
+    assert problem.get_feature_encoders(str(tmp_path))["targets"].labels == ["x", "y", "z"]
+
+
 @pytest.mark.parametrize("own_ids", [True, False])
 def test_labels_may_be_in_a_file(upstream, tmp_path, own_ids):
     class Listed(Encoding):
