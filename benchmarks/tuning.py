@@ -108,6 +108,7 @@ WORKS: Mapping[str, Work] = {
         (
             *("--hparams_set=transformer_quickstart3", "--hparams_range=small_range"),
             *("--train_steps=400", "--local_eval_frequency=50"),
+            "--decode_hparams=beam_size=1,extra_length=10",
         ),
     ),
     "t2t": Work(
