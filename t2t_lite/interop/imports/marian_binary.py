@@ -14,6 +14,7 @@ from t2t_lite.interop.layouts.marian_binary import (
     ENTRY,
     HEAD,
     MULTIPLIER,
+    OTHER_TYPES,
     QUANTIZED_TYPES,
     TYPES,
     VERSION,
@@ -62,9 +63,9 @@ def _read(path: pathlib.Path, file: BinaryIO, size: int) -> tuple[dict[str, Tens
             raise ValueError(f"{quoted(name)} occurs twice")
         if kind not in TYPES:
             raise DataError(
-                f"{path}: {quoted(name)} has the type {kind:#x}, which is not read here: it may be "
-                "packed for one kind of processor; use the model that was converted with "
-                "--gemm-type intgemm8, or the original"
+                f"{path}: {quoted(name)} has the type {OTHER_TYPES.get(kind, hex(kind))}, which is "
+                "not read here: use the model that was converted with --gemm-type intgemm8, or the "
+                "original"
             )
         is_8_bits = kind in QUANTIZED_TYPES
         needed = math.prod(shape) * np.dtype(TYPES[kind]).itemsize + is_8_bits * MULTIPLIER.size
@@ -101,7 +102,8 @@ def _plain(path: pathlib.Path, shape: tuple[int, ...], stored: str, start: int) 
 
 def _quantized(path: pathlib.Path, name: str, shape: tuple[int, ...], start: int) -> Tensor:
     """Returns the float32 numbers that an 8-bit matrix stands for."""
-    if len(shape) != 2:
+    # Marian's converter also stores the multiplier of what an embedding is applied to in 8 bits.
+    if len(shape) != 2 and not is_embedding(name):
         raise ValueError(f"{quoted(name)} is not a matrix")
 
     def read() -> np.ndarray:

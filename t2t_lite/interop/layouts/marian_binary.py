@@ -22,6 +22,13 @@ FLOAT32, INT8, QUANTIZED = 0x404, 0x101, 0x4101
 # Types by code, as NumPy stores them. The second code of 8-bit matrices is of Marian 1.12.42.
 TYPES = {FLOAT32: "<f4", 0x402: "<f2", INT8: "i1", QUANTIZED: "i1", 0x10001: "i1"}
 QUANTIZED_TYPES = (QUANTIZED, 0x10001)
+# What Marian calls the types that are not read: 16 bits, or packed for one kind of processor.
+OTHER_TYPES = {
+    **{0x802: "packed16", 0x1801: "packed8avx2", 0x2801: "packed8avx512"},
+    **{0x4102: "intgemm16", 0x10002: "intgemm16", 0x18001: "intgemm8ssse3"},
+    **{0x11001: "intgemm8avx2", 0x12001: "intgemm8avx512", 0x13001: "intgemm8avx512vnni"},
+    **{0x14002: "intgemm16sse2", 0x11002: "intgemm16avx2", 0x12002: "intgemm16avx512"},
+}
 
 INPUT_MULTIPLIER = "_QuantMultA"
 LARGEST = 127  # the largest 8-bit value; -128 is not used

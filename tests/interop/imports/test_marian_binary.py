@@ -113,11 +113,24 @@ def test_a_changed_byte_is_an_error_or_another_value(tmp_path_factory, place: in
     read_or_refuse(write(tmp_path_factory.mktemp("fuzzed"), bytes(data)))
 
 
-def test_a_matrix_packed_for_one_processor_is_named(tmp_path):
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [(0x1801, "packed8avx2"), (0x4102, "intgemm16"), (0x11001, "intgemm8avx2"), (0x5101, "0x5101")],
+)
+def test_a_matrix_packed_for_one_processor_is_named(tmp_path, code: int, name: str):
     items = marian_binary.items_of(ARRAYS, True)
-    items["decoder_l1_rnn_W"] = items["decoder_l1_rnn_W"]._replace(type=0x5101)
-    with pytest.raises(DataError, match="decoder_l1_rnn_W' has the type 0x5101"):
+    items["decoder_l1_rnn_W"] = items["decoder_l1_rnn_W"]._replace(type=code)
+    with pytest.raises(DataError, match=f"decoder_l1_rnn_W' has the type {name}, .* intgemm8,"):
         read_binary(write(tmp_path, marian_binary.written(items)))
+
+
+def test_a_multiplier_of_inputs_may_be_in_8_bits(tmp_path):
+    """Marian's converter takes it for an embedding: the names of both have Wemb in them."""
+    items = marian_binary.items_of(ARRAYS, True)
+    values = struct.pack("<bf", 127, 127 / 3.5)
+    items["Wemb_QuantMultA"] = marian_binary.Item(marian_binary.QUANTIZED, (1,), values)
+    found = read(write(tmp_path, marian_binary.written(items)))
+    assert found["Wemb_QuantMultA"] == pytest.approx([3.5])
 
 
 @pytest.mark.parametrize("multiplier", [0.0, -1.0, np.nan, np.inf])
