@@ -4,7 +4,7 @@ import logging
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 
-from t2t_lite.errors import DataError, UserError, quoted
+from t2t_lite.errors import DataError, UserError
 from t2t_lite.interop.imports import safe_files
 from t2t_lite.interop.imports.marian_binary import is_binary, read_binary
 from t2t_lite.interop.imports.marian_decoder import (
@@ -288,16 +288,11 @@ def _learned(pieces: list[str], size: int, path: pathlib.Path) -> list[str]:
 
 def _never_output(vocabulary: Vocabulary, decoder: Decoder) -> list[int]:
     """Returns the ids that Marian's decoder does not output unless it is told to."""
-    names = ("unk", "special")
-    allows = {name: decoder.settings.get(f"allow-{name}", "false") for name in names}
-    for name, value in allows.items():
-        if value not in ("true", "false"):
-            raise DataError(f"{decoder.file}: allow-{name}={quoted(value)}: expected true or false")
     return never_output(
         vocabulary.pieces,
         vocabulary.unknown,
-        allows_unknown=allows["unk"] == "true",
-        allows_special=allows["special"] == "true",
+        allows_unknown=decoder.is_on("allow-unk"),
+        allows_special=decoder.is_on("allow-special"),
     )
 
 

@@ -23,6 +23,12 @@ OPUS = {**MARIANS, "beam-size": "6", "normalize": "1"}
 # Those of Bergamot's engine, for models in binary form.
 BERGAMOTS = {**MARIANS, "beam-size": "1", "max-length-factor": "2"}
 
+# Marian's reader of YAML has several names for each.
+_SWITCHES = {
+    **dict.fromkeys(("true", "yes", "on", "y"), True),
+    **dict.fromkeys(("false", "no", "off", "n"), False),
+}
+
 
 class Decoder(NamedTuple):
     """The settings of Marian's decoder.
@@ -53,6 +59,17 @@ class Decoder(NamedTuple):
         if key == "shortlist":  # numbers and switches follow
             listed = listed[:1]
         return [self._file(key, name) for name in listed]
+
+    def is_on(self, key: str) -> bool:
+        """Returns a switch, which is off if the settings lack it.
+
+        Raises:
+            DataError: it has another value than YAML's names of these two.
+        """
+        value = self.settings.get(key, "false")
+        if isinstance(value, str) and value.lower() in _SWITCHES:
+            return _SWITCHES[value.lower()]
+        raise DataError(f"{self.file}: {key}={quoted(value)}: expected true or false")
 
     def _file(self, key: str, name: Any) -> pathlib.Path:
         alone = pathlib.PurePath(name).name if isinstance(name, str) else name
@@ -111,7 +128,7 @@ def decode_hparams(decoder: Decoder, defaults: Mapping[str, str]) -> str:
     try:
         if float(read["word-penalty"]):
             raise UserError("word-penalty has no counterpart here: set it to 0")
-        if decoder.settings.get("skip-cost") == "true" and int(read["beam-size"]) != 1:
+        if decoder.is_on("skip-cost") and int(read["beam-size"]) != 1:
             raise UserError(
                 "skip-cost=true has no counterpart here: it ranks hypotheses without normalised "
                 "probabilities; set it to false, or beam-size to 1, with which it has no effect"

@@ -166,6 +166,8 @@ def test_several_ids_may_end_an_output(folder):
         ("shortlist: [lex.s2t, 100, 100]", "shortlist names lex.s2t, which is missing in"),
         ("shortlist: vocab.yml", "shortlist names vocab.yml, which is not a short list in binary"),
         ("skip-cost: true", "skip-cost=true has no counterpart here"),
+        ("skip-cost: On", "skip-cost=true has no counterpart here"),
+        ("skip-cost: [a]", "skip-cost=['a']: expected true or false"),
         ("output-sampling: [topk, 10]", "output-sampling=['topk', '10'] has no counterpart"),
         ("force-decode: true", "force-decode=true has no counterpart"),
         ("ignore-model-config: true", "ignore-model-config=true has no counterpart"),
