@@ -80,15 +80,15 @@ class SubwordTextEncoder(TextEncoder):
     def part_text(self, id_: int) -> str:
         """Returns the text of a subtoken, with a space after it at the end of a word."""
         subtoken = self._subtokens[id_]
-        text = _unescape(subtoken.removesuffix("_"))
+        text = unescape(subtoken.removesuffix("_"))
         # Part of an escape is not text.
-        is_whole = _escape(text, self._alphabet).removesuffix("_") == subtoken.removesuffix("_")
+        is_whole = escape(text, self._alphabet).removesuffix("_") == subtoken.removesuffix("_")
         return f"{text}{' ' * subtoken.endswith('_')}" if is_whole else ""
 
     def spell(self, part: str) -> list[int]:
         """Returns the ids of a part of a line; subtokens have no space at the start of words."""
         escaped = "".join(
-            _escape(token, self._alphabet) for token in tokenizer.encode(part.strip(" "))
+            escape(token, self._alphabet) for token in tokenizer.encode(part.strip(" "))
         )
         return self._split(escaped if part.endswith(" ") else escaped.removesuffix("_"))
 
@@ -106,7 +106,7 @@ class SubwordTextEncoder(TextEncoder):
 
     def _tokens(self, ids: Sequence[int]) -> list[str]:
         escaped = "".join([self._subtokens[i] for i in self._text_ids(ids)])
-        tokens = (_unescape(token) for token in escaped.split("_"))
+        tokens = (unescape(token) for token in escaped.split("_"))
         return [token for token in tokens if token]
 
     def unknown(self, text: str) -> list[str]:
@@ -125,7 +125,7 @@ class SubwordTextEncoder(TextEncoder):
         return ids
 
     def _encode_token(self, token: str) -> list[int]:
-        return self._split(_escape(token, self._alphabet))
+        return self._split(escape(token, self._alphabet))
 
     def _split(self, escaped: str) -> list[int]:
         """Returns the ids of an escaped text: repeatedly, of the longest subtoken."""
@@ -209,8 +209,8 @@ class SubwordTextEncoder(TextEncoder):
         min_count = max(min_count, 1)
         reserved = [*RESERVED_TOKENS, *reserved_tokens]
         alphabet = _alphabet([*token_counts, *reserved])
-        escaped_reserved = [_escape(token, alphabet) for token in reserved]
-        words = {_escape(token, alphabet): count for token, count in token_counts.items()}
+        escaped_reserved = [escape(token, alphabet) for token in reserved]
+        words = {escape(token, alphabet): count for token, count in token_counts.items()}
         longest = min(max(map(len, [*words, *escaped_reserved])), _LONGEST_SUBTOKEN)
         if max_subtoken_length is not None:
             longest = min(longest, max(max_subtoken_length - 1, 1))
@@ -233,14 +233,16 @@ def _alphabet(texts: Iterable[str]) -> set[str]:
     return set().union(_ESCAPE_CHARACTERS, *texts) - {"\n"}
 
 
-def _escape(token: str, alphabet: set[str]) -> str:
+def escape(token: str, alphabet: set[str]) -> str:
+    """Returns a token as subtokens spell it: in the characters of an alphabet, with its end."""
     token = token.replace("\\", "\\\\").replace("_", "\\u")
     if not alphabet.issuperset(token):
         token = "".join(c if c in alphabet else f"\\{ord(c)};" for c in token)
     return token + "_"
 
 
-def _unescape(token: str) -> str:
+def unescape(token: str) -> str:
+    """Returns the token that `escape` spells, without its end."""
     return _ESCAPED.sub(_unescaped, token) if "\\" in token else token
 
 

@@ -170,12 +170,12 @@ def by_all_substrings(token_counts, min_count, passes, reserved_tokens, max_leng
     """The rule taken literally: every substring at every boundary, in turn."""
     reserved_tokens = ["<pad>", "<EOS>", *reserved_tokens]
     alphabet = subword_text_encoder._alphabet([*token_counts, *reserved_tokens])
-    reserved = [subword_text_encoder._escape(token, alphabet) for token in reserved_tokens]
+    reserved = [subword_text_encoder.escape(token, alphabet) for token in reserved_tokens]
     subtokens = alphabet
     for _ in range(passes):
         found = collections.Counter()
         for token, count in token_counts.items():
-            word = subword_text_encoder._escape(token, alphabet)
+            word = subword_text_encoder.escape(token, alphabet)
             start = 0
             while start < len(word):
                 ends = range(start + 1, len(word) + 1)

@@ -18,6 +18,7 @@ from t2t_lite.data.generation.config import DatagenOptions
 from t2t_lite.data.generation.generator import seed_random
 from t2t_lite.data.members import is_texts, require
 from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit
+from t2t_lite.data.records import read_examples
 from t2t_lite.errors import UserError
 from t2t_lite.hparams.transformer import transformer_base
 from t2t_lite.interop.t2t import metrics, text_iterators, vocabulary_files
@@ -28,6 +29,7 @@ from t2t_lite.metrics.base import OutputMetric
 from t2t_lite.text.bad_input import BadInput
 
 _SIDES = ("inputs", "targets")
+_PACKED = "targets_segmentation"  # a feature of packed examples
 _SHARD = re.compile(r"-(\d{5})-of-(\d{5})$")
 # The method that names the files of each split.
 _PATHS = {
@@ -148,6 +150,18 @@ class ProblemAdapter(problem.Problem):
         found = glob.glob(f"{glob.escape(stem)}-?????-of-?????")
         return max((int(shard[2]) for path in found if (shard := _SHARD.search(path))), default=0)
 
+    def existing_filepaths(self, data_dir: str, split: str) -> list[str]:
+        """Returns the data files of a split, unless T2T has packed their examples."""
+        return self._unpacked(super().existing_filepaths(data_dir, split))
+
+    def _unpacked(self, paths: list[str]) -> list[str]:
+        if self.upstream.packed_length and _PACKED in next(read_examples(paths), {}):
+            raise UserError(
+                f"{paths[0]} has several texts in an example (packed_length), as T2T writes and "
+                "nothing here reads them: delete the problem's files and generate them again"
+            )
+        return paths
+
     def write_files(self, data_dir: str, tmp_dir: str, options: DatagenOptions) -> None:
         """Calls T2T's `generate_data`, for `multiprocess_generate` task by task."""
         self.require_supported()
@@ -168,8 +182,6 @@ class ProblemAdapter(problem.Problem):
     def require_supported(self) -> None:
         """Raises UserError if this package lacks something that the problem needs."""
         upstream, lacks = self.upstream, self.missing
-        if not lacks and upstream.packed_length:
-            lacks = "packed examples: omit packed_length, since batches are of similar lengths"
         counts = "batch_size_means_tokens"
         if not lacks and overrides(upstream, counts) and not getattr(upstream, counts):
             lacks = (
@@ -189,6 +201,11 @@ class ProblemAdapter(problem.Problem):
             raise UserError(
                 f"problem {self.base_name!r} needs what t2t_lite does not have: {lacks} "
                 "(docs/coming-from-t2t.md)"
+            )
+        if upstream.packed_length:
+            warn_once(
+                f"problem {self.base_name}: packed_length has no effect here: batches are of "
+                "similar lengths"
             )
         if ignored := [name for name in IGNORED_MEMBERS if overrides(upstream, name)]:
             warn_once(f"problem {self.base_name}: not called here: {', '.join(ignored)}")

@@ -256,7 +256,9 @@ def _field_of(value: Any) -> Any:
 
 
 def _fitting(value: Any, kind: Any) -> Any:
-    """Returns a switch that is 0 or 1, and a whole number that is a float, in the field's type."""
+    """Returns a switch that is 0 or 1, a whole number that is a float, or None, as the field's."""
+    if kind is str and value is None:
+        return "none"
     if kind is bool and value in (0, 1):
         return bool(value)
     if kind is int and isinstance(value, float) and value.is_integer():

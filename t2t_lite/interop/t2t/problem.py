@@ -105,7 +105,7 @@ class Problem:
     has_inputs = True  # whether examples have inputs
     # Whether the hparam batch_size counts subwords, as it always does here.
     batch_size_means_tokens = False
-    # Number of ids of packed examples, which are not available; None: not packed.
+    # Number of ids of T2T's packed examples; none are packed here.
     packed_length: int | None = None
     # Whether `generate_data` is called once for each of `num_generate_tasks`.
     multiprocess_generate = False

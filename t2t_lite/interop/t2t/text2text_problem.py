@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from t2t_lite.data.generation import generator
 from t2t_lite.data.text2text_problem import checked_samples
 from t2t_lite.interop.t2t import generator_utils
-from t2t_lite.interop.t2t.adapter import adapted, needs, needs_samples
+from t2t_lite.interop.t2t.adapter import adapted, needs_samples
 from t2t_lite.interop.t2t.hparam import HParams
 from t2t_lite.interop.t2t.modalities import ModalityType
 from t2t_lite.interop.t2t.problem import DatasetSplit, Problem
@@ -31,7 +31,7 @@ class Text2TextProblem(Problem):
     # Whether `generate_samples` is called for each split; T2T has no default.
     is_generate_per_split = True
     batch_size_means_tokens = True  # whether the hparam batch_size counts subwords
-    packed_spacing = 0  # padding between packed examples, which are not available
+    packed_spacing = 0  # padding between packed examples; none are packed here
     already_shuffled = False  # files are shuffled anyway
     inputs_prefix = ""  # text prepended to every source
     targets_prefix = ""  # text prepended to every target
@@ -62,12 +62,9 @@ class Text2TextProblem(Problem):
 
     def _pack_fn(self) -> None:
         """Returns what packs examples: nothing."""
-        if self.packed_length:
-            raise needs(self, "packed_length=None: packed examples are not available")
 
     def _maybe_pack_examples(self, generator: Iterable[Any]) -> Iterable[Any]:
         """Returns the samples, which are not packed."""
-        self._pack_fn()
         return generator
 
     def generate_data(self, data_dir: str, tmp_dir: str, task_id: Any = -1) -> None:
@@ -144,6 +141,7 @@ class Text2TextProblem(Problem):
     def hparams(self, defaults: HParams, model_hparams: HParams) -> None:
         """Sets modalities and vocabulary sizes of the encoders."""
         del model_hparams
-        encoders = self._encoders or {}
+        known = self._encoders or {}
+        encoders = {side: known[side] for side in generator_utils.SIDES if side in known}
         defaults.modality = dict.fromkeys(encoders, ModalityType.SYMBOL)
         defaults.vocab_size = {side: encoder.vocab_size for side, encoder in encoders.items()}

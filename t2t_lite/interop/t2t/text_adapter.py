@@ -135,7 +135,7 @@ class TextAdapter(ProblemAdapter, text_problems.Text2TextProblem):
             count = ProblemAdapter._number_of_files(self, data_dir, split)
             paths = self._shards(data_dir, split, count)
             if all(map(os.path.isfile, paths)):
-                return paths
+                return self._unpacked(paths)
         return super().existing_filepaths(data_dir, split)
 
     # ---- vocabulary

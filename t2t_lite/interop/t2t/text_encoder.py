@@ -70,6 +70,13 @@ def _is_noted(path: str) -> bool:
 
 # ---- text
 
+_escape_token = subword_text_encoder.escape  # T2T's name, which users' encoders call
+
+
+def _unescape_token(escaped_token: str) -> str:
+    """Returns what `_escape_token` escaped; T2T's name."""
+    return subword_text_encoder.unescape(escaped_token.removesuffix("_"))
+
 
 def to_unicode(s: str | bytes, ignore_errors: bool = False) -> str:
     """Returns text, decoded if needed."""
@@ -387,6 +394,10 @@ class SubwordTextEncoder(_ReservedIds, subword_text_encoder.SubwordTextEncoder):
         """Returns the tokens of ids, to give them to `tokenizer.decode`."""
         return self._tokens(subtokens)
 
+    def _subtoken_id_to_subtoken_string(self, subtoken: int) -> str:
+        """Returns the subtoken of an id; "": there is none."""
+        return self._subtokens[subtoken] if 0 <= subtoken < self.vocab_size else ""
+
     def decode(self, ids: Sequence[int], strip_extraneous: bool = False) -> str:
         """Returns the text."""
         del strip_extraneous
@@ -394,7 +405,7 @@ class SubwordTextEncoder(_ReservedIds, subword_text_encoder.SubwordTextEncoder):
 
     def decode_list(self, ids: Sequence[int]) -> list[str]:
         """Returns the subtoken of each id."""
-        return [self.all_subtoken_strings[i] if i < self.vocab_size else "" for i in ids]
+        return list(map(self._subtoken_id_to_subtoken_string, ids))
 
     def encode_without_tokenizing(self, token_text: str) -> list[int]:
         """Returns the ids of a text that is one token."""

@@ -356,6 +356,13 @@ class QuestionAndContext2TextProblem(Text2TextProblem):
         encoders = super().feature_encoders(data_dir)
         return {**encoders, "context": encoders["inputs"]}
 
+    def hparams(self, defaults: HParams, model_hparams: HParams) -> None:
+        """Sets modalities and vocabulary sizes, those of the context, too."""
+        super().hparams(defaults, model_hparams)
+        defaults.modality["context"] = ModalityType.SYMBOL
+        if encoder := (self._encoders or {}).get("context"):
+            defaults.vocab_size["context"] = encoder.vocab_size
+
     def generate_encoded_samples(
         self, data_dir: str, tmp_dir: str, dataset_split: str
     ) -> Iterator[dict[str, Any]]:

@@ -366,6 +366,9 @@ class Marked({base}):
     for _ in range(3):
       yield {{"inputs": "a", "targets": "b", "marks": [7, -8], "note": "free"}}
 
+  def feature_encoders(self, data_dir):
+    return dict(super(Marked, self).feature_encoders(data_dir), marks=text_encoder.RealEncoder())
+
   def example_reading_spec(self):
     fields, decoders = super(Marked, self).example_reading_spec()
     return dict(fields, marks=tf.VarLenFeature(tf.int64)), decoders

@@ -13,7 +13,7 @@ from support.texts import decoded_pairs
 from support.usr_dirs import generate
 from t2t_lite import registry
 from t2t_lite.data.generation import generator
-from t2t_lite.data.records import read_examples
+from t2t_lite.data.records import frame, read_examples, serialize
 from t2t_lite.errors import DataError, UserError
 from t2t_lite.interop.t2t import (
     generator_utils,
@@ -340,7 +340,6 @@ _UNKNOWN_SPLIT = {"dataset_splits": [{"split": s, "shards": 1} for s in ("train"
     [
         ("ChoppedTextProblem", {}, r"\(Own\) needs train_text_filepaths"),
         ("Text2ClassProblem", _LABELLED, r"\(Own\) needs num_classes"),
-        ("Text2TextProblem", {"packed_length": 256}, "omit packed_length"),
         ("Text2TextProblem", _SPEC, "example_reading_spec"),
         ("Text2TextProblem", {}, r"\(Own\) needs generate_samples"),
         ("Text2TextProblem", _UNKNOWN_SPLIT, "'valid'; write one of 'train', 'eval', 'test'"),
@@ -354,6 +353,24 @@ def test_what_is_not_available_is_named(upstream, folders, base, members, messag
     registry.register_problem("usr_refused")(type("Own", (kind,), members))
     with pytest.raises(UserError, match=message):
         generate("usr_refused", folders)
+
+
+def test_examples_are_not_packed(upstream, folders, caplog):
+    registry.register_problem("usr_packed")(type("Packed", (Noting,), {"packed_length": 256}))
+    found = generate("usr_packed", folders)
+    assert decoded_pairs(found, folders[0], "train") == [("a", "b")] * 3
+    assert "problem usr_packed: packed_length has no effect here" in caplog.text
+    paths = found.existing_filepaths(folders[0], "train")
+    names = [f"{side}{end}" for side in ("inputs", "targets") for end in ("", "_segmentation")]
+    packed = {name: [2, 1] for name in names}
+    pathlib.Path(paths[0]).write_bytes(frame(serialize(packed)))
+    with pytest.raises(UserError, match="00000-of-00002 has several texts in an example"):
+        found.existing_filepaths(folders[0], "train")
+    for path in paths:  # another number of files than the class names
+        pathlib.Path(path).rename(path.replace("-of-00002", "-of-00003"))
+    pathlib.Path(paths[1].replace("1-of-00002", "2-of-00003")).touch()
+    with pytest.raises(UserError, match="00000-of-00003 has several texts in an example"):
+        found.existing_filepaths(folders[0], "train")
 
 
 def test_modalities_other_than_symbols_are_refused(upstream, folders):

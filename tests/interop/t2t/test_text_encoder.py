@@ -27,6 +27,15 @@ def test_constants_are_t2ts():
     mlperf_log.transformer_print(key=mlperf_log.INPUT_ORDER, value=3)
 
 
+def test_a_problem_may_log_as_models_do(upstream, caplog):
+    from tensor2tensor.utils import t2t_model
+
+    t2t_model.log_warn("line %d of %s", 3, "a.txt")
+    assert "line 3 of a.txt" in caplog.text
+    with pytest.raises(UserError, match=r"t2t_model\.T2TModel .* port the model"):
+        t2t_model.T2TModel({}, "train")
+
+
 def test_numbers():
     encoder = text_encoder.TextEncoder()
     assert encoder.encode("0 5 1") == [2, 7, 3]
@@ -154,6 +163,10 @@ def test_subclasses_may_cut_subwords_of_tokens_of_their_own():
     assert encoder.encode("a b  b-a") == [2, 5, 7, 4, 3]
     assert encoder.decode([2, 5, 7, 4, 3, 1]) == "a b  b-a"
     assert encoder._token_to_subtoken_ids("a b") == [2]
+    assert [*map(encoder._subtoken_id_to_subtoken_string, (2, 99))] == ["a b_", ""]
+    escaped = text_encoder._escape_token("a_\\\u0417", set("a\\u;0123456789"))
+    assert escaped == r"a\u\\\1047;_"
+    assert text_encoder._unescape_token(escaped) == "a_\\\u0417"
     assert encoder._all_subtoken_strings[2] == "a b_"
     assert encoder._subtoken_string_to_id["a b_"] == 2
 
