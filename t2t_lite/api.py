@@ -310,7 +310,8 @@ def dataset(
 
     Returns:
         A dataset of `({"inputs": [B, S], "targets": [B, T]}, targets [B, T], weights [B, T])`; ids
-        are int32, 0 at padding, where the weights, float32, are 0.
+        are int32, 0 at padding, where the weights, float32, are 0. Of texts with N numbers,
+        `({"inputs": [B, S]}, numbers [B, N], weights [B])`, where numbers and weights are float32.
 
     Raises:
         UsageError: a name is unknown, a hparam is one of the model's, or hparams contradict each
@@ -323,6 +324,7 @@ def dataset(
     from t2t_lite.data.batching import BatchingScheme
     from t2t_lite.data.example_reader import ExampleReader
     from t2t_lite.data.input_pipeline import eval_dataset
+    from t2t_lite.data.number_ids import numbers_of_ids
     from t2t_lite.training.training_data import TrainingData
 
     dataset_split = _split(split)
@@ -345,7 +347,10 @@ def dataset(
     def weigh(features: dict[str, "tf.Tensor"]) -> tuple[Any, "tf.Tensor", "tf.Tensor"]:
         features = {name: ids[0] for name, ids in features.items()}  # [1, B, L] -> [B, L]
         targets = features["targets"]
-        return features, targets, tf.cast(targets != 0, tf.float32)
+        weights = tf.cast(targets != 0, tf.float32)
+        if problem.has_numbers:  # each text has as many, and EOS
+            return {"inputs": features["inputs"]}, numbers_of_ids(targets)[:, :-1], weights[:, 0]
+        return features, targets, weights
 
     return batches.map(weigh)
 

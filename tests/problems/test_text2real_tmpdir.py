@@ -1,7 +1,9 @@
 """Files of texts and their numbers."""
 
+import numpy as np
 import pytest
 
+import t2t_lite
 from t2t_lite import registry
 from t2t_lite.data.generation import generator
 from t2t_lite.data.generation.config import DatagenOptions
@@ -48,6 +50,21 @@ def test_there_are_as_many_numbers_as_in_the_first_line(tmp_path, count):
     (tmp_path / "data" / name).unlink()
     with pytest.raises(UserError, match=f"{name} does not say how many numbers"):
         Few().get_feature_encoders(str(tmp_path / "data"))
+
+
+@pytest.mark.parametrize("split", ["train", "dev"])
+def test_a_dataset_has_the_numbers_not_their_ids(tmp_path, split):
+    write(tmp_path / "text", map(str, range(40)), [f"{i}.5\t{-i}" for i in range(40)])
+    generate(tmp_path)
+    settings = {"data_dir": tmp_path / "data", "batch_size": 100, "batch_shuffle_size": 0}
+    found = set()
+    for features, numbers, weights in t2t_lite.dataset(Few(), split, **settings):
+        assert set(features) == {"inputs"}
+        np.testing.assert_array_equal(weights, np.ones(len(numbers), np.float32))
+        found |= {row.tobytes() for row in numbers.numpy()}
+    first = 0 if split == "train" else 38
+    wanted = np.array([[i + 0.5, -i] for i in range(first, 38 if split == "train" else 40)])
+    assert found == {row.tobytes() for row in wanted.astype(np.float32)}
 
 
 @pytest.mark.parametrize(
