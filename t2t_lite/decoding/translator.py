@@ -180,11 +180,15 @@ class Translator:
             reaches their window.
 
         Raises:
-            UsageError: `n_best` is below 1 or above `beam_size`, or the model or the search cannot
-                do what the options ask.
+            UsageError: `texts` is one text, `n_best` is below 1 or above `beam_size`, or the model
+                or the search cannot do what the options ask.
         """
         encode = self._encoder(n_best, options)
         encode([], first=1)  # refuses options before the first text
+        if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
+            raise UsageError(  # a text would be read letter by letter
+                f"stream: got {quoted(texts)}: expected several texts, such as a list or a file"
+            )
         return self._streamed(texts, n_best, encode)
 
     @overload

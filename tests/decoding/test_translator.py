@@ -141,6 +141,12 @@ def test_a_stream_of_n_best(run):
         translate.stream(["ab"], n_best=3)
 
 
+@pytest.mark.parametrize("texts", ["ab", b"ab", None, 5])
+def test_a_stream_takes_several_texts(run, texts):
+    with pytest.raises(UsageError, match=r"stream: got .*: expected several texts"):
+        run.translator(beam_size=1).stream(texts)
+
+
 @pytest.mark.integration
 def test_an_error_in_a_stream_comes_after_what_was_read_before(run):
     stream = run.translator(beam_size=1, extra_length=1).stream([*["a"] * 17, 5])
