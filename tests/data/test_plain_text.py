@@ -226,6 +226,7 @@ def test_alignments_are_of_pairs(tmp_path):
     options = DatagenOptions(alignments="auto")
     with pytest.raises(UsageError, match=f"'{PLAIN}' has no pairs of texts"):
         generate_data(registry.problem(JOINT), str(tmp_path), "", options)
+    assert not list(tmp_path.iterdir()), "nothing is generated before"
 
 
 @pytest.mark.integration

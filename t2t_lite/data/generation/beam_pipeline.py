@@ -38,6 +38,7 @@ from t2t_lite.data.generation.file_groups import FileGroup, file_groups
 from t2t_lite.data.generation.findings import Findings
 from t2t_lite.data.generation.generator import (
     check_count,
+    check_options,
     chunks_of,
     example_encoder,
     exclusive,
@@ -95,6 +96,7 @@ def generate_from_samples(
         pipeline: the result of `pipeline_options`.
     """
     problem.check()
+    check_options(problem, options)
     _prepare_folder(data_dir, pipeline)
     with _local_view(data_dir) as view, exclusive(problem, str(view)):
         for member in problem.members:

@@ -100,6 +100,7 @@ def generate_from_samples(
 ) -> None:
     """Does what `generate_data` does for a class that does not override `write_files`."""
     problem.check()
+    check_options(problem, options)
     with exclusive(problem, data_dir):
         for member in problem.members:
             prepare(member, data_dir, tmp_dir, options)
@@ -192,6 +193,13 @@ def read_samples(
         scores, is_whole = options.scores(), most is None
         samples = clean(samples, options.cleaning, problem.base_name, scores, is_whole=is_whole)
     return problem.prefixed(samples)
+
+
+def check_options(problem: Text2TextProblem, options: DatagenOptions) -> None:
+    """Raises UsageError if the options do not suit a member of a problem: before any work."""
+    for member in problem.members:
+        check_cleaning(member, options)
+        check_alignments(member, options)
 
 
 def check_cleaning(problem: Text2TextProblem, options: DatagenOptions) -> None:
