@@ -33,6 +33,8 @@ _POLICIES = {
 }
 
 
+_NOT_OWN = (__name__.partition(".")[0], "keras")
+
 _KERAS_ARGUMENTS = ("name", "trainable")  # passed to `keras.Model`
 
 
@@ -95,9 +97,16 @@ class HParamsModel(keras.Model, metaclass=_Completed):
 
         The layers of this package create their weights when constructed, Keras's own ones when
         first called. By Keras's rule, a model that has such layers is not built yet, and its first
-        call builds it.
+        call builds it. A user's class may have a `build` of its own, which is called here.
         """
+        if is_own(type(self).build):
+            self.built = False
+            self.build(self._input_shapes())
         self.built = all(part.built for part in flattened(self) if part is not self)
+
+    def _input_shapes(self) -> Any:
+        """Returns the shapes of what `call` takes, for `build`."""
+        return (None, None)
 
     def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
         """Traces `call`: Keras would derive the spec from the shapes, and every dtype from one."""
@@ -180,6 +189,11 @@ def make_embedding(
     scaled = hparams.multiply_embedding_mode == "sqrt_depth"
     channels = channels or hparams.hidden_size
     return Embedding(vocab_size, channels, scaled, hparams.embedding_stddev)
+
+
+def is_own(one: object) -> bool:
+    """Whether a class or a method is a user's: neither this package's nor Keras's."""
+    return str(getattr(one, "__module__", "")).partition(".")[0] not in _NOT_OWN
 
 
 class FirstCall(keras.Operation):

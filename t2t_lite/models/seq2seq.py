@@ -24,6 +24,7 @@ from t2t_lite.models.hparams_model import (
     Encoder,
     FirstCall,
     HParamsModel,
+    is_own,
     make_embedding,
 )
 from t2t_lite.models.hparams_model import (
@@ -181,7 +182,10 @@ class Seq2Seq(_Embeddings, _SourceAttention, abc.ABC):
     def complete(self) -> None:
         """Ends the construction: every layer of the model has its weights, before any call."""
         super().complete()
-        if not self.built:
+        if not self.built and is_own(type(self).build):  # which has been called
+            Seq2Seq.build(self)
+            self.built = True
+        elif not self.built:
             self.build()
         if self.hparams.frozen:
             registry.variant("frozen")(self)
@@ -210,6 +214,10 @@ class Seq2Seq(_Embeddings, _SourceAttention, abc.ABC):
         for part in reversed(flattened(self)):  # of what is nested, the inner first
             if isinstance(part, HParamsModel) and part is not self:
                 part.complete()  # it need not have been called itself: see `Encoder.encode`
+
+    def _input_shapes(self) -> dict[str, tuple[int | None, ...]]:
+        sides = _SIDES if self.takes_inputs else ("targets",)
+        return dict.fromkeys(sides, (None, None))
 
     @property
     def takes_inputs(self) -> bool:

@@ -112,7 +112,8 @@ class ReplicaGradients:
         )
         self._forward.calls.require_gradients(self._variables, gradients)
         return Sums(
-            [tf.convert_to_tensor(gradient) for gradient in gradients],
+            # A layer of a user's own may have weights of another type.
+            [tf.cast(tf.convert_to_tensor(gradient), tf.float32) for gradient in gradients],
             self._weight(targets[None]),
             tokens,
             loss / scale,

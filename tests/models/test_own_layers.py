@@ -236,3 +236,34 @@ def test_a_layer_that_comes_late_is_named():
     model(FEATURES)
     with pytest.raises(UsageError, match=r"Late: kernel of the layer 'late\.0' \(Dense\)"):
         known.require_no_others()
+
+
+class BuiltLate(Transformer):
+    """Makes what it needs in `build`, as Keras's users do."""
+
+    def build(self, input_shape):
+        self.extra = a_dense(len(input_shape["targets"]) * 4)
+        self.scale = self.add_weight((8,), initializer="ones", name="scale")
+        super().build(input_shape)
+
+    def hidden(self, features, training=False):
+        return self.extra(super().hidden(features, training=training)) * self.scale
+
+
+class BuiltAlone(Transformer):
+    """The same, without the base class's."""
+
+    def build(self, input_shape):
+        self.extra = a_dense()
+
+    def hidden(self, features, training=False):
+        return self.extra(super().hidden(features, training=training))
+
+
+@pytest.mark.parametrize(("kind", "more"), [(BuiltLate, 3), (BuiltAlone, 2)])
+def test_a_build_of_its_own_makes_weights_before_training(kind, more):
+    model = kind("transformer_base", 13, 13, **SMALL)
+    plain = Transformer("transformer_base", 13, 13, **SMALL)
+    assert len(model.weights) == len(plain.weights) + more
+    assert model.built
+    assert all(layer.built for layer in model._flatten_layers())

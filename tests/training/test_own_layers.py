@@ -66,6 +66,26 @@ def test_every_weight_learns_alike_on_any_number_of_devices(eagerly):
     np.testing.assert_allclose(*moved, rtol=1e-3, atol=1e-6)
 
 
+class Narrow(keras.layers.Layer):
+    """A layer whose weights are in 16 bits."""
+
+    def __init__(self):
+        super().__init__()
+        self.dense = keras.layers.Dense(8, dtype="bfloat16")
+
+    def call(self, x, training=False):
+        return keras.ops.cast(self.dense(x), x.dtype)
+
+
+@pytest.mark.integration
+def test_weights_of_another_type_learn(eagerly):
+    step = make_step(one_more(Narrow))
+    before = values_of(step.variables)
+    step(batches(1)[0], 0)
+    for variable, value in zip(step.variables, before, strict=True):
+        assert np.any(variable.numpy() != value), variable.path
+
+
 @pytest.mark.integration
 def test_random_numbers_of_own_layers_are_those_of_the_step_and_the_part(eagerly):
     """In Keras's `fit`, a generator counts on; here a step that is repeated draws the same."""
