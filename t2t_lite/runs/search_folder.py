@@ -8,6 +8,7 @@ import dataclasses
 import enum
 import functools
 import json
+import os
 import pathlib
 import secrets
 import sqlite3
@@ -273,6 +274,10 @@ def assigned(assignments: str) -> dict[str, str]:
 
 def _meant(name: str, value: Any) -> Any:
     """Returns what a setting stands for, however it is spelled."""
-    if name == "problem" and isinstance(value, str):
+    if not isinstance(value, str):
+        return value
+    if name == "problem":
         return registry.problem(value).name
-    return meant_by(value) if name == "hparams" and isinstance(value, str) else value
+    if name == "warm_start_from":
+        return value and os.path.abspath(value)
+    return meant_by(value) if name in ("hparams", "decode_hparams") else value

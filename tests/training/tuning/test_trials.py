@@ -297,3 +297,17 @@ def test_a_seed_that_is_not_given_is_drawn_once(tmp_path):
     first = SearchFolder.begin(tmp_path, SETTINGS | {"random_seed": None}).settings
     assert 0 <= first["random_seed"] < 2**31
     assert SearchFolder.begin(tmp_path, SETTINGS | {"random_seed": None}).settings == first
+
+
+def test_settings_are_compared_as_they_are_meant(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    given = {"decode_hparams": "alpha=0.6,beam_size=2", "warm_start_from": "runs/base"}
+    first = SearchFolder.begin(tmp_path / "mine", SETTINGS | given)
+    other = {
+        "decode_hparams": " beam_size=2, alpha=0.60",
+        "warm_start_from": f"{tmp_path}/runs/base/",
+    }
+    assert SearchFolder.begin(tmp_path / "mine", SETTINGS | other).settings == first.settings
+    for name, value in (("decode_hparams", "alpha=0.7"), ("warm_start_from", "")):
+        with pytest.raises(UserError, match=f"other settings .*{name}"):
+            SearchFolder.begin(tmp_path / "mine", SETTINGS | given | {name: value})
