@@ -3,6 +3,7 @@
 from t2t_lite.errors import UserError
 from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.models.known_weights import described
+from t2t_lite.models.one_function import computes_as_transformer
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.models.transformer import Transformer, TransformerDecoder, TransformerEncoder
 
@@ -43,5 +44,11 @@ def require_plain(model: Seq2Seq, program: str) -> TransformerHParams:
         raise UserError(
             f"model {type(model).__name__}: {program} has no {described(model, own)}; export a "
             "SavedModel (--format=savedmodel)"
+        )
+    if not computes_as_transformer(model):
+        raise UserError(
+            f"model {type(model).__name__}: {program} computes what a Transformer does with these "
+            "weights, and this class computes something else; export a SavedModel "
+            "(--format=savedmodel)"
         )
     return hparams

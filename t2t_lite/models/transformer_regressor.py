@@ -43,7 +43,8 @@ class TransformerRegressor(MeanOfEncoder):
 
     def numbers(self, inputs: keras.KerasTensor, training: bool = False) -> keras.KerasTensor:
         """Returns the numbers [B, N], float32, of texts [B, S]."""
-        return self._outputs(inputs, training)[0]
+        targets = ops.zeros((ops.shape(inputs)[0], self._length), "int32")
+        return numbers_in(self.hidden({"inputs": inputs, "targets": targets}, training=training))
 
 
 def numbers_in(hidden: keras.KerasTensor) -> keras.KerasTensor:

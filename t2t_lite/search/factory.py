@@ -23,6 +23,7 @@ from t2t_lite.search.ensemble import Ensemble
 from t2t_lite.search.number_search import NumberSearch
 from t2t_lite.search.parts import SearchPart, StepModel, ends_of
 from t2t_lite.search.penalties import NO_PENALTY, Penalty
+from t2t_lite.search.plain_keras import as_step_model
 from t2t_lite.search.sampling import RandomSearch, Sampler
 from t2t_lite.search.search_loop import SearchLoop
 from t2t_lite.search.stopping import T2TStopping, stopping_named
@@ -62,9 +63,9 @@ def make_search(
                 "leave it out"
             )
         return NumberSearch(cast(Sequence[TransformerRegressor], models), h)
-    steps: StepModel = model
+    steps = _stepping(model)
     if h.well_formed:
-        steps = TreeGrammar.of(model, encoders["inputs"], encoders["targets"], h.extra_length)
+        steps = TreeGrammar.of(steps, encoders["inputs"], encoders["targets"], h.extra_length)
     own = _own_parts(h, encoders, parts)
     constraints = _constraints(h, own, ends_of(model)[1:])
     if h.end_at_limit:
@@ -115,7 +116,7 @@ def make_term_search(
     penalty = _own(own, Penalty) or Penalty.from_hparams(h, encoders, "")
     _, *others = ends_of(model)  # an output that lacks a word must not end, whatever ends it
     return TermSearch(
-        model,
+        _stepping(model),
         kinds,
         beam_size,
         penalty if h.beam_size > 1 else NO_PENALTY,
@@ -126,6 +127,14 @@ def make_term_search(
         ),
         xla_compile=h.xla_compile,
     )
+
+
+def _stepping(model: Seq2Seq | Ensemble) -> StepModel:
+    """Returns a model that takes the steps of what was trained; of an ensemble, each does."""
+    if isinstance(model, Ensemble):
+        return Ensemble([as_step_model(one) for one in model.models])
+    stepping: StepModel = as_step_model(model)
+    return stepping
 
 
 def _own_parts(

@@ -1,4 +1,7 @@
-"""Adapts plain Keras models to search: without a cache, each step recomputes the whole target."""
+"""Adapts models without steps to search: without a cache, each step recomputes the whole target.
+
+Such are plain Keras models, and a user's `Seq2Seq` whose steps are not those of what is trained.
+"""
 
 import logging
 from contextlib import AbstractContextManager
@@ -9,7 +12,8 @@ import tensorflow as tf
 
 from t2t_lite.errors import UsageError
 from t2t_lite.layers.attention import AttentionHook
-from t2t_lite.models.seq2seq import DecodeState
+from t2t_lite.models.one_function import has_trained_steps
+from t2t_lite.models.seq2seq import DecodeState, Seq2Seq
 from t2t_lite.search.keras_calls import KerasCall, find_call
 from t2t_lite.text.text_encoder import EOS_ID
 
@@ -22,7 +26,7 @@ _UNKNOWN = 1
 def as_step_model(
     model: Any, start_id: int | None = None, eos_id: int = EOS_ID, shifts: bool | None = None
 ) -> Any:
-    """Returns a model that decodes step by step: `model` itself, or a plain Keras model's adapter.
+    """Returns a model that decodes step by step, as it was trained: `model` itself, or an adapter.
 
     Args:
         model: either.
@@ -47,7 +51,16 @@ def as_step_model(
             f"{type(model).__name__} decodes step by step and starts outputs by itself: leave out "
             "start_id and shifts, which are for plain Keras models"
         )
-    return model
+    if not isinstance(model, Seq2Seq) or has_trained_steps(model):
+        return model
+    log.warning(
+        "%s: decode_step gives other logits than hidden, which training reads: outputs are found "
+        "without decode_step, and slowly, since each step computes the whole target again. Change "
+        "both alike; what is on top of a decoder belongs to a decoder_class, whose call and step "
+        "apply it",
+        type(model).__name__,
+    )
+    return WholeTargets(model)
 
 
 class PlainKerasModel:
@@ -111,9 +124,13 @@ class PlainKerasModel:
         is_last = tf.range(length) == place  # [L]; nowhere at step 0 if the model shifts
         targets = tf.where(is_last, ids[..., None], state.hypothesis)  # [B, K, L]
         sources = tf.repeat(state.sentence, beams, axis=0)  # [B·K, S]
-        logits = self._call(sources, tf.reshape(targets, [-1, length])[:, : step + 1])
-        last = tf.reshape(logits[:, step], [-1, beams, self._call.vocab_size])
+        logits = self._logits(sources, tf.reshape(targets, [-1, length])[:, : step + 1])
+        last = tf.reshape(logits[:, step], [-1, beams, logits.shape[-1]])
         return last, state._replace(hypothesis=targets)
+
+    def _logits(self, sources: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
+        """Returns logits [N, T, V] for ids [N, S] and [N, T]."""
+        return self._call(sources, targets)
 
     def require_lengths(self, source: int, longest: int) -> None:
         """Raises UsageError if the model does not take so many positions; see `KerasCall`."""
@@ -124,6 +141,37 @@ class PlainKerasModel:
         raise UsageError(
             f"{self._call.name} is a plain Keras model, whose attention is unknown: leave out the "
             "coverage penalty"
+        )
+
+
+class WholeTargets(PlainKerasModel):
+    """Decodes with the call of a `Seq2Seq` in place of its steps.
+
+    Args:
+        model: the model, which tells all else that a search asks.
+    """
+
+    can_narrow = False
+
+    def __init__(self, model: Seq2Seq) -> None:
+        self._model = model
+        self._shifts, self._start_id = True, None
+
+    def __getattr__(self, name: str) -> Any:
+        """Returns what the model has."""
+        return getattr(self._model, name)
+
+    def _logits(self, sources: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
+        return tf.cast(self._model({"inputs": sources, "targets": targets}), tf.float32)
+
+    def require_lengths(self, source: int, longest: int) -> None:
+        """Does nothing: the decoder knows the limits."""
+
+    def hook_attention(self, hook: AttentionHook) -> AbstractContextManager[None]:
+        """Raises UsageError: attention is known for whole targets alone."""
+        raise UsageError(
+            f"{type(self._model).__name__}: its decode_step is not used, so that the attention of "
+            "a step is unknown: leave out the coverage penalty"
         )
 
 

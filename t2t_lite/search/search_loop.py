@@ -124,7 +124,7 @@ class SearchLoop(abc.ABC):
                 f"{type(model).__name__} ends outputs with several ids, which a short list cannot "
                 "hold: leave it out"
             )
-        if shortlist and not getattr(model, "can_narrow", False):
+        if shortlist and not getattr(self._model, "can_narrow", False):
             raise UsageError(
                 f"{type(model).__name__} cannot decode with a short list: leave it out"
             )

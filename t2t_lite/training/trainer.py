@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from t2t_lite.data.example_reader import naming_bad_file
 from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.models.one_function import require_trained_call
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs.checkpoints import Checkpoints, TrainingFiles
 from t2t_lite.runs.opening import open_for_evaluation, open_for_training
@@ -232,6 +233,7 @@ class Trainer:
         self.writer = MetricsWriter(self.run.folder, self.step)
         if config.warm_start_from and not self.step:  # refuses a model before anything takes long
             warm_start(self.model, config.warm_start_from, self.run)
+        require_trained_call(self.model)
         try_largest_batch(self.train_step, self.data, self.workers)
         if not self.step:
             return

@@ -5,9 +5,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from support.own_layers import SMALL, a_dense
 from t2t_lite.errors import UsageError
 from t2t_lite.models.seq2seq import DecodeState, shift_right
+from t2t_lite.models.transformer import Transformer
 from t2t_lite.search.beam_search import BeamSearch, greedy_search
+from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.search.ensemble import Ensemble
+from t2t_lite.search.factory import make_search
 from t2t_lite.search.plain_keras import PlainKerasModel, as_step_model
 from t2t_lite.search.sampling import RandomSearch
 
@@ -146,3 +151,40 @@ def test_an_empty_batch_has_an_empty_result(limits, longest):
     ids, scores = BeamSearch(OwnSteps(), 3)(np.zeros([0, 5], np.int32), limits)
     assert (ids.shape, scores.shape) == ((0, 3, longest), (0, 3))
     assert (ids.dtype, scores.dtype) == (np.int32, np.float32)
+
+
+class OnTop(Transformer):
+    """A layer on top of the decoder, of which the steps know nothing."""
+
+    def make_layers(self):
+        super().make_layers()
+        self.extra = a_dense()
+
+    def hidden(self, features, training=False):
+        return self.extra(super().hidden(features, training=training))
+
+
+class InSteps(OnTop):
+    """The same, in its steps, too."""
+
+    def decode_step(self, ids, step, state):
+        of_decoder, kernel = state.weights
+        x, after = self.decoder.step(ids, step, state._replace(weights=of_decoder))
+        return self.output_projection(self.extra(x), kernel), after._replace(weights=state.weights)
+
+
+def test_a_model_is_searched_as_it_was_trained(eagerly, caplog):
+    changed = OnTop("transformer_base", 13, 13, **SMALL)
+    right = InSteps("transformer_base", 13, 13, **SMALL)
+    right.set_weights(changed.get_weights())
+    plain = Transformer("transformer_base", 13, 13, **SMALL)
+    inputs = np.array([[5, 6, 7], [3, 1, 0]], np.int32)
+    for others in ([], [plain]):
+        found, wanted = (
+            make_search(Ensemble([one, *others]) if others else one, {}, DecodeHParams(beam_size=2))
+            for one in (changed, right)
+        )
+        for one, other in zip(found(inputs, 5), wanted(inputs, 5), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+    assert caplog.messages[0].startswith("OnTop: decode_step gives other logits than hidden")
+    assert not [text for text in caplog.messages if text.startswith(("InSteps", "Transformer"))]
