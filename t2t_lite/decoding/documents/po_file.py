@@ -15,7 +15,9 @@ from t2t_lite.text.tags.formats import agreeing, format_of, format_of_file, stoo
 from t2t_lite.text.tags.kinds import PLACEHOLDERS
 from t2t_lite.text.tags.tokens import has_icu_message
 
-_FUZZY, _CHANGED = "fuzzy", "placeholders that the translation changed"  # why messages are left
+# Why messages are left.
+_FUZZY, _READ_ONLY = "fuzzy", "read-only"
+_CHANGED = "placeholders that the translation changed"
 _CHARSET = re.compile(r"charset=([^\s\\;\"]+)")
 _UNNAMED = "CHARSET"  # a template's charset
 # A line without the white space around it.
@@ -121,6 +123,8 @@ class PoFile:
             self.report.left[_FUZZY] += 1
         elif not lacking:
             self.report.kept += 1
+        elif _READ_ONLY in message.flags:
+            self.report.left[_READ_ONLY] += 1
         elif has_icu_message(singular) or has_icu_message(plural):
             self.report.left[ICU_MESSAGES] += 1
         else:

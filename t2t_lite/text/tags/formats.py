@@ -30,14 +30,17 @@ class Format(NamedTuple):
 
 _WIDTH = r"(?:\d++|\*(?:\d+\$)?)?"
 _PRINTF = (
-    rf"%(?:\d+\$|\d+:|\([^()\n]+\)|<(?!PRI)\w+>)?[-+ #0'I]*+{_WIDTH}(?:\.{_WIDTH})?"
+    rf"%(?:\d+\$|\d+:|\([^()\n]+\)|<(?!PRI)\w+>)?(?:[-+ #0'I]|,(?=\S))*+{_WIDTH}(?:\.{_WIDTH})?"
     r"(?:<PRI\w+>|(?:hh|ll|[hlLqjztZ])?[diouxXeEfFgGaAcCsSpnmbBr@%]|[tT][A-Za-z]?|vd|[jqO]"
     r"|\{\w+\})"
 )
 _printf = Format(re.compile(_PRINTF), "%")
 _numbered = Format(re.compile(_PRINTF), "%", has_numbers=True)
 _gcc = Format(re.compile(r"%[-+ #0.*\d$]*[qlw]*(?:hh|[a-zA-Z<>'%])"), "%")
-_braces = Format(re.compile(r"\{\{|\}\}|\{(?:[^{}]++|\{[^{}]*+\})*+\}"), "{}")
+_BRACES = r"\{(?:[^{}]++|\{[^{}]*+\})*+\}"
+_braces = Format(re.compile(rf"\{{\{{|\}}\}}|{_BRACES}"), "{}")
+# Java writes an apostrophe as two, and what is in single ones is no placeholder.
+_quoting = Format(re.compile(rf"''|'[^']+'|{_BRACES}"), "{}'", has_names=True)
 _arguments = Format(re.compile(r"%L?\d+|%L?n\b"))
 _go = Format(
     re.compile(r"%[-+ #0]*+(?:\[\d+\])?(?:\d++|\*)?(?:\.[\d*]*+)?(?:\[\d+\])?[a-zA-Z%]"), "%"
@@ -49,13 +52,15 @@ FORMATS = {
     **dict.fromkeys(("python", "ruby", "awk", "lua", "tcl", "elisp", "librep", "d"), _printf),
     **dict.fromkeys(("object-pascal", "modula2", "javascript", "ocaml"), _printf),
     **dict.fromkeys(("gcc-internal", "gfc-internal"), _gcc),
-    **dict.fromkeys(("python-brace", "perl-brace", "java", "rust", "c++"), _braces),
+    **dict.fromkeys(("python-brace", "perl-brace", "rust", "c++"), _braces),
+    "java": _quoting,
     **dict.fromkeys(("csharp", "c-sharp", "vue"), _braces),
-    **dict.fromkeys(("qt", "qt-plural", "kde", "kde-kuit", "smalltalk", "ycp"), _arguments),
+    **dict.fromkeys(("qt", "qt-plural", "kde", "kde-kuit"), _arguments),
+    **dict.fromkeys(("smalltalk", "ycp"), Format(re.compile(r"%[\d%]"), "%")),
     **dict.fromkeys(("lisp", "scheme"), _tildes),
     "go": _go,
     "boost": Format(re.compile(rf"%\|[^|]*\||%\d+%|{_PRINTF}"), "%"),
-    **dict.fromkeys(("sh", "dart"), Format(re.compile(r"\$\w+|\$\{[^{}]+\}"))),
+    **dict.fromkeys(("sh", "dart"), Format(re.compile(r"\$\w+|\$\{[^{}]+\}"), "$")),
     "drupal": Format(re.compile(r"(?<![\w@%!:/])[@%!:][A-Za-z][\w-]*"), has_names=True),
     "laravel": Format(re.compile(r"(?<![\w:/]):[A-Za-z]\w*"), has_names=True),
     "mediawiki": Format(re.compile(r"\$\d+"), has_names=True),
@@ -64,7 +69,8 @@ _FLAG = re.compile(r"(?<![\w-])(?:possible-)?(?!no-|impossible-)([\w+-]+)-format
 _NAMED = re.compile(r"%\|?\d+[$:]|%L?(?:\d+|n)$|%[(<{]|%\d+%|\{\w|\$")  # says which argument it is
 _SPACED = re.compile(r"%[-+#0']* ")
 _MARK = re.compile(r"\[X\d+X\]")
-_LITERAL = ("%%", "~~", "{{", "}}")
+_LITERAL = ("%%", "~~", "{{", "}}", "''")
+_UNCOUNTED = (*_LITERAL, "%m", "%n")  # no arguments
 
 
 def format_of(flags: str) -> str:
@@ -90,7 +96,8 @@ def format_of_file(head: str, plurals: Iterable[str]) -> str:
 def stood_in(text: str, name: str) -> tuple[str, dict[str, str]]:
     """Returns a text with plain placeholders for those of a format, and what they stand for.
 
-    Those that are placeholders in every text stay as they are, and so does C's in `100% of`.
+    Those that are placeholders in every text stay as they are, and so does C's in `100% of`. The
+    apostrophes of Java's messages are as people write them.
     """
     if not name:
         return text, {}
@@ -101,7 +108,9 @@ def stood_in(text: str, name: str) -> tuple[str, dict[str, str]]:
     def stand_in(match: re.Match[str]) -> str:
         directive, start = match[0], match.start()
         before = text[max(start - 1, 0) : start]
-        if _SPACED.match(directive) or _is_protected(before, directive):
+        if directive == "''":
+            return "'"
+        if _SPACED.match(directive) or ("'" not in directive and _is_protected(before, directive)):
             return directive
         meant[mark := next(free)] = directive
         return mark
@@ -132,6 +141,8 @@ def agreeing(source: str, target: str, name: str, meant: Mapping[str, str]) -> s
     if not name:
         return target
     form = FORMATS[name]
+    if form is _quoting:
+        target = target.replace("'", "''")
     target = _MARK.sub(lambda match: meant.get(match[0], match[0]), target)
     if name == "kde-kuit" and _is_xml(source) and not _is_xml(target):
         return None
@@ -139,6 +150,8 @@ def agreeing(source: str, target: str, name: str, meant: Mapping[str, str]) -> s
     known = "".join(found)
     if any(target.count(character) != known.count(character) for character in form.special):
         return None
+    if "'" in form.special and source.count("'") != "".join(wanted).count("'"):
+        return None  # all that follows a single apostrophe is quoted
     if found == wanted:
         return target
     wanted, found = ([one for one in all if one not in _LITERAL] for all in (wanted, found))
@@ -149,12 +162,12 @@ def agreeing(source: str, target: str, name: str, meant: Mapping[str, str]) -> s
     if not form.has_numbers or any("*" in one or _NAMED.match(one) for one in wanted):
         return None
     places = collections.defaultdict[str, collections.deque[int]](collections.deque)
-    for place, one in enumerate(wanted, 1):
+    for place, one in enumerate((one for one in wanted if one not in _UNCOUNTED), 1):
         places[one].append(place)
 
     def numbered(match: re.Match[str]) -> str:
         one = match[0]
-        return one if one in _LITERAL else f"%{places[one].popleft()}${one[1:]}"
+        return one if one in _UNCOUNTED else f"%{places[one].popleft()}${one[1:]}"
 
     return form.directive.sub(numbered, target)
 

@@ -342,6 +342,9 @@ FORMATS = [  # flags, source, and what the model's output becomes; None: the mes
     ("object-pascal-format", "%0:s or %1:d", "%0:s OR %1:d"),
     ("no-c-format", "100% of all ~a", "100% OF ALL ~A"),
     ("", "[X0X] $dir ~a", "[X0X] $DIR ~A"),
+    ("java-format", "It''s {0} of '{' {1,choice,0#it''s}", "IT''S {0} OF '{' {1,choice,0#it''s}"),
+    ("java-format", "{1} of '{0}' and {0}", "{1} OF '{0}' AND {0}"),
+    ("java-format", "Can't open {0}", None),  # all is quoted from there on
     ("sh-format", "[X0X] $dir", "[X0X] $dir"),
 ]
 
@@ -380,6 +383,14 @@ def test_flags_name_the_placeholders(flags, source, target):
         ("kde-kuit-format", "<b>Page</b> & %1", "%1 <i>x</i> &", "%1 <i>x</i> &"),
         ("kde-kuit-format", "Page < %1", "%1 < x", "%1 < x"),
         ("kde-format", "<b>Page</b> %1", "%1 <b>x</i>", "%1 <b>x</i>"),
+        ("c-format", "%s: %m (%d)", "%m: %d %s", "%m: %2$d %1$s"),
+        ("java-printf-format", "%,d of %s", "%s", None),
+        ("sh-format", "go to $DIR", "$ [X0X]", None),
+        ("ycp-format", "%1 of %2 %%", "100% %1 %2", None),
+        ("ycp-format", "%1 of %2 %%", "%2: %1 %%", "%2: %1 %%"),
+        ("java-format", "Open {0}", "{0} {{", None),
+        ("java-format", "Open {0}", "Ouvrir l'{0}", "Ouvrir l''{0}"),
+        ("java-format", "'{0}' is {0}", "{0} est [X0X]", "{0} est '{0}'"),
     ],
 )
 def test_translations_have_the_placeholders_of_their_source(flags, source, output, target):
@@ -397,6 +408,13 @@ def test_icu_messages_are_left_and_counted():
     assert document.segments == ["{n, number} files"]
     assert translated(document).decode() == text[:-3] + '"{n, number} FILES"\n'
     assert str(document.report) == "1 translated, 0 kept, 1 left (ICU messages: 1)"
+
+
+def test_messages_that_nobody_may_translate_are_left_and_counted():
+    text = message("ID", "c-format, read-only") + message("Name")
+    document = PoFile(text.encode())
+    assert translated(document).decode() == text[:-3] + '"NAME"\n'
+    assert str(document.report) == "1 translated, 0 kept, 1 left (read-only: 1)"
 
 
 @pytest.mark.parametrize(
