@@ -28,10 +28,11 @@ _UNFINISHED = ("new", "initial", "needs-translation")
 _FINISHED = ("translated", "reviewed", "final", "signed-off")
 _REVIEW = {"state": "needs-review-translation", "state-qualifier": "leveraged-mt"}
 _SURE = {**_REVIEW, "state": "translated"}
-_TRANSLATED = {"state": "translated"}
+_TRANSLATED = {"state": "translated", "subState": None}  # which belongs to the old state
 _DOUBTFUL = {**_TRANSLATED, "subState": "t2t_lite:needs-review"}
 _DECLARATION = re.compile(rb"\s*<\?xml\s[^>]*?encoding\s*=\s*[\"']([\w:.-]+)")
 _UNDETERMINED = "und"  # a language, in BCP 47
+_IN_CODES = "text in codes"  # why it is left
 
 
 class _Tag(NamedTuple):
@@ -48,9 +49,9 @@ class _Tag(NamedTuple):
 
     raw: str
     own: Mapping[str, str]
-    by_machine: Mapping[str, str]
-    sure: Mapping[str, str]
-    doubtful: Mapping[str, str]
+    by_machine: Mapping[str, str | None]
+    sure: Mapping[str, str | None]
+    doubtful: Mapping[str, str | None]
     new: Sequence["str | Sentence"]
 
     def written(self, is_doubtful: bool | None) -> str:
@@ -113,7 +114,8 @@ class XliffFile:
         self._read()
         if self._edits and "srcLang" in root.attributes and "trgLang" not in root.attributes:
             tag = language.partition("+")[0].replace("_", "-")  # BCP 47, without a mixture's tag
-            self._change_tag(root, {"trgLang": tag or _UNDETERMINED})
+            new = with_attributes(root.raw, {"trgLang": tag or _UNDETERMINED})
+            self._edits.append((root.start, root.end, [new]))
         self._edits.sort(key=lambda edit: edit[0])
 
     @property
@@ -128,19 +130,15 @@ class XliffFile:
             id(sentence): sentence.written(output, self._charset.name)
             for sentence, output in zip(sentences, outputs, strict=True)
         }
-        is_doubtful = {
-            id(sentence): doubtful is not None and place in doubtful
-            for place, sentence in enumerate(sentences)
-        }
+        doubted = {id(one) for place, one in enumerate(sentences) if place in (doubtful or ())}
 
         def text_of(part: str | Sentence | _Tag) -> str:
             if isinstance(part, str):
                 return part
             if isinstance(part, Sentence):
                 return written[id(part)]
-            is_known = doubtful is not None
-            some = any(is_doubtful[id(one)] for one in part.new if isinstance(one, Sentence))
-            return part.written(some if is_known else None)
+            is_doubtful = any(id(one) in doubted for one in part.new)
+            return part.written(None if doubtful is None else is_doubtful)
 
         edits = [(start, end, "".join(map(text_of, parts))) for start, end, parts in self._edits]
         return self._charset.edited(self._contents, self._text, edits, "xmlcharrefreplace")
@@ -190,6 +188,7 @@ class XliffFile:
         if has_icu_message("".join(event.text for event in source)):
             self.report.left[ICU_MESSAGES] += 1
             return
+        self.report.left.update([_IN_CODES] * any(event.name == "sub" for event in source))
         new = [*translated(marked, [] if is_unfinished else target, keeps_space)]
         self.report.translated += any(isinstance(part, Sentence) for part in new)
         is_first_version = unit.start.name == "trans-unit"
@@ -219,9 +218,6 @@ class XliffFile:
             start -= 1
         indent = "".join(event.raw for event in self._events[start:place])
         return indent if "\n" in indent or "\r" in indent else ""
-
-    def _change_tag(self, tag: Event, given: dict[str, str]) -> None:
-        self._edits.append((tag.start, tag.end, [with_attributes(tag.raw, given)]))
 
 
 def _state(unit: _Element, target: Sequence[Event]) -> str:

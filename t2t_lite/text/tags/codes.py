@@ -70,15 +70,15 @@ def in_order(text: str, source: str) -> str:
         text: a translation in XML.
         source: what it is the translation of; what closes before it opens there may do so.
     """
-    names = {token.name for token in paired(tokens_of(source, XML)) if " " in token.name}
-    if not names:
+    with_partner = {token.raw for token in paired(tokens_of(source, XML)) if " " in token.name}
+    if not with_partner:
         return text
     codes = [*_codes([*tokens_of(text, XML)])]
     raws = ["".join(token.raw for token in code.tokens) for code in codes]
     opened = Counter[str]()
     closed: dict[str, list[int]] = defaultdict(list)  # where one closes that is not open
     for i, code in enumerate(codes):
-        if code.pair not in names or not code.side:
+        if raws[i] not in with_partner or not code.side:
             continue
         if code.side is TokenKind.OPEN and closed[code.pair]:
             other = closed[code.pair].pop()

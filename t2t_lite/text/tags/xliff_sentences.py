@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from t2t_lite.text.source_form import has_text
-from t2t_lite.text.tags.xliff_text import Sentence, sentences
-from t2t_lite.text.tags.xml_events import CDATA, Event, end_of
+from t2t_lite.text.tags.xliff_text import CODES, Sentence, sentences
+from t2t_lite.text.tags.xml_events import CDATA, OPEN, Event, end_of
 
 
 def _is_seg(event: Event) -> bool:
@@ -18,8 +18,13 @@ def has_content(element: Sequence[Event]) -> bool:
 
 
 def has_words(parts: Sequence[Event]) -> bool:
-    """Returns whether some parts of a file have text in them."""
-    return has_text("".join(event.text for event in parts))
+    """Returns whether some parts of a file have text in them, outside of codes."""
+    text, place = "", 0
+    while place < len(parts):
+        is_code = parts[place].kind == OPEN and parts[place].name in CODES
+        text += "" if is_code else parts[place].text
+        place = end_of(parts, place) if is_code else place + 1
+    return has_text(text)
 
 
 def marks(element: Sequence[Event]) -> dict[str, str]:

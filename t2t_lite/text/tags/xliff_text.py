@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from t2t_lite.text.source_form import has_text
 from t2t_lite.text.tags.blocks import Piece, cut, cut_tokens, padded
+from t2t_lite.text.tags.codes import paired
 from t2t_lite.text.tags.kinds import HTML, XML
 from t2t_lite.text.tags.segment import parse
 from t2t_lite.text.tags.tokens import FROM_LINE, TO_LINE, Token, TokenKind, tokens_of
@@ -24,7 +25,7 @@ _BREAKS = re.compile(r"([\n\r\t]+)")
 _BREAK = {"\n": "&#010;", "\r": "&#013;", "\t": "&#09;"}
 _TO_BREAK = str.maketrans({**_BREAK})
 _FORBIDDEN = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # in XML
-_CODES = frozenset(["bpt", "ept", "it", "ph"])
+CODES = frozenset(["bpt", "ept", "it", "ph"])
 _DEPTHS = {
     **dict.fromkeys(("bpt", "bx", "sc", "sm"), 1),
     **dict.fromkeys(("ept", "ex", "ec", "em"), -1),
@@ -42,7 +43,13 @@ _HTML_TAG = re.compile(rf"<([^<>]*) {_END}({_OWN_SECTION})?/?>")
 _IS_TAGS = re.compile(rf"(?:<[^<>]* {_END}/?>)+")
 _SECTION, _SECTION_END = f"<t {_AND}>", f"</t {_AND}>"
 _BARE_AND = re.compile("&(?!#?[A-Za-z0-9]+;)")
-_CTYPE = re.compile("x-(?:html-)?([A-Za-z][A-Za-z0-9]*)")  # of codes for elements of HTML
+# What codes say of the elements of HTML for which they stand; and of Angular's @if and @for.
+_ELEMENT = re.compile(
+    rf"""\bctype\s*=\s*["']x-(?:html-)?([A-Za-z][A-Za-z0-9]*)["']
+      | (?:{_AND}lt;|\[<)/?(p|div|li|[ou]l|d[dlt]|h[1-6]|t[dhr]|table)(?![\w:-])
+      | ["'](?:START|CLOSE)_BLOCK_""",
+    re.VERBOSE,
+)
 _TAGS = (TokenKind.OPEN, TokenKind.CLOSE, TokenKind.VOID)
 
 
@@ -131,7 +138,7 @@ def sentences(source: Sequence[Event], keeps_space: bool) -> Iterator[str | Sent
                 yield piece.raw if in_section else html.escape(piece.raw, quote=False)
     else:
         for line in _lines(chunks, keeps_space, is_html, in_section):
-            with_tags = tokens_of(line, XML) if "<" in line else ()
+            with_tags = paired(tokens_of(line, XML)) if "<" in line else ()
             pieces = cut_tokens(_with_names_of_html(with_tags), XML)
             if sum(piece.is_text for piece in pieces) > 1:
                 yield from _blocks(pieces, is_html, has_bare_and)
@@ -177,7 +184,7 @@ def _chunks(source: Sequence[Event]) -> Iterator[_Chunk]:
         elif event.kind == CDATA:
             in_section = not in_section
         else:
-            if event.kind == OPEN and event.name in _CODES:
+            if event.kind == OPEN and event.name in CODES:
                 end = end_of(source, place)
             elif event.kind in (OPEN, CLOSE):
                 depth += 1 if event.kind == OPEN else -1
@@ -231,8 +238,8 @@ def _with_names_of_html(tokens: Iterable[Token]) -> Iterator[Token]:
         if token.kind is TokenKind.CLOSE:
             name = opened[name].pop() if opened[name] else name
         elif token.kind in _TAGS:
-            code = _CTYPE.fullmatch(token.attributes().get("ctype", ""))
-            name = code[1].lower() if code else name
+            element = _ELEMENT.search(token.raw) if name not in CODES else None
+            name = (element[1] or element[2] or "div").lower() if element else name
             if token.kind is TokenKind.OPEN:
                 opened[token.name].append(name)
         yield token._replace(name=name)

@@ -87,13 +87,14 @@ def end_of(parts: Sequence[Event], place: int) -> int:
             return place
 
 
-def with_attributes(tag: str, given: Mapping[str, str]) -> str:
-    """Returns a start tag with some attributes, whose values need no escapes."""
+def with_attributes(tag: str, given: Mapping[str, str | None]) -> str:
+    """Returns a start tag with some attributes, whose values need no escapes; None: without it."""
     for name, value in given.items():
-        attribute = re.compile(rf"""(?<=\s){name}\s*=\s*(?:"[^"]*"|'[^']*')""")
+        attribute = re.compile(rf"""(\s+){name}\s*=\s*(?:"[^"]*"|'[^']*')""")
         if attribute.search(tag):
-            tag = attribute.sub(f'{name}="{value}"', tag, count=1)
-        else:
+            new = rf'\1{name}="{value}"' if value else ""
+            tag = attribute.sub(new, tag, count=1)
+        elif value:
             end = re.search(r"\s*/?>\Z", tag)
             assert end, "a start tag ends so"
             tag = f'{tag[: end.start()]} {name}="{value}"{end[0]}'

@@ -134,7 +134,7 @@ def test_white_space_that_is_preserved(source, target):
         ('<g id="1">&lt;p&gt;One&lt;/p&gt;&lt;p&gt;Two&lt;/p&gt;</g>', ["One", "Two"]),
         (
             '<bpt id="1">b</bpt>&lt;p&gt;One&lt;/p&gt;<ept id="1">b</ept>Two',
-            ["One", '<ept id="1">b</ept>Two'],
+            ["One", "Two"],
         ),
         ('One &lt;br/&gt; &lt;br/&gt;Two <x id="1"/>', ["One", "Two"]),
         (
@@ -152,6 +152,25 @@ def test_white_space_that_is_preserved(source, target):
             ["One", 'Two <x id="3" ctype="x-b"/>a'],
         ),
         ('&lt;b&gt;One&lt;/b&gt; <x id="1"/>a', ['<b \U0010ff2f>One</b \U0010ff2f> <x id="1"/>a']),
+        (
+            '<bpt id="1" ctype="x-html-p">&lt;p&gt;</bpt>One<ept id="1">&lt;/p&gt;</ept>'
+            '<bpt id="2">&lt;p&gt;</bpt>Two<ept id="2">&lt;/p&gt;</ept>',
+            ["One", "Two"],
+        ),
+        (
+            '<ph ctype="x-html-hr">&lt;hr&gt;</ph>One',
+            ['<ph ctype="x-html-hr">\U0010ff26lt;hr\U0010ff26gt;</ph>One'],
+        ),
+        (
+            '<pc id="1" dispStart="&lt;p class=&quot;a&quot;&gt;">One</pc>'
+            '<pc id="2" dispStart="&lt;p&gt;">Two</pc>',
+            ["One", "Two"],
+        ),
+        (
+            '<x id="START_BLOCK_IF" ctype="x-if"/>One<x id="CLOSE_BLOCK_IF" ctype="x-if"/>'
+            '<x id="START_BLOCK_ELSE" ctype="x-else"/>Two<x id="CLOSE_BLOCK_ELSE" ctype="x-else"/>',
+            ["One", "Two"],
+        ),
     ],
 )
 def test_blocks_of_html_beside_codes_are_cut(source, segments):
@@ -199,6 +218,7 @@ def test_targets_that_stay(rest):
         ('<target state="new">Open</target>', f"<target {REVIEW}>OPEN</target>"),
         ("<target state='needs-translation'>\n</target>", f"<target {REVIEW}>OPEN</target>"),
         ("<target state-qualifier='tm-suggestion'/>", None),
+        ('<target><x id="1"/><ph id="2">code</ph></target>', f"<target {REVIEW}>OPEN</target>"),
         (MATCH, f"<target {REVIEW}>OPEN</target>{MATCH}"),
     ],
 )
@@ -313,6 +333,8 @@ def test_files_of_version_2():
         "</source></seg", "</source><target>OPEN</target></seg"
     )
     assert upper(V2.format(segment)) == V2.format(made)
+    told = segment.replace("<segment", "<segment subState='a:b'")
+    assert upper(V2.format(told)) == V2.format(made), "which belongs to the old state"
     bare = "<segment><source>Open</source></segment>"
     made = '<segment state="translated"><source>Open</source><target>OPEN</target></segment>'
     assert upper(V2.format(bare)) == V2.format(made)
@@ -373,6 +395,12 @@ def test_characters_that_xml_lacks_are_left_out():
 def test_entities_of_a_file_stay():
     text = '<!DOCTYPE xliff [<!ENTITY n "Name">]>' + unit("My &n; is <x id='1'/>")
     assert f"<target {REVIEW}>MY &n; IS <x id='1'/></target>" in upper(text)
+
+
+def test_text_in_codes_is_left_and_counted():
+    document = XliffFile(unit('<ph id="1">&lt;img alt="<sub>A</sub>"/&gt;</ph> Open').encode())
+    assert str(document.report) == "1 translated, 0 kept, 1 left (text in codes: 1)"
+    assert "Open" in document.segments[0]
 
 
 def test_icu_messages_are_left():

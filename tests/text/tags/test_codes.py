@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from support.phrases import PHRASES, reordered
+from support.phrases import PHRASES, capitals, reordered
 from t2t_lite.text.tags.kinds import XML
 from t2t_lite.text.tags.segment import parse
 
@@ -58,6 +58,17 @@ def test_pairs_that_overlap_open_before_they_close():
         for opening, closing in (first, second):
             assert output.count(opening) == output.count(closing) == 1
             assert output.index(opening) < output.index(closing)
+
+
+@pytest.mark.parametrize(
+    ("opening", "closing"),
+    [PAIRS[9], ('<it id="1" pos="open">[</it>', '<it id="1" pos="close">]</it>'), PAIRS[13]],
+)
+def test_what_closes_a_pair_of_the_sentence_before_stays_first(opening, closing):
+    opening, closing = opening.format(2), closing.format(2)
+    before = closing.replace(">", " x='1'>", 1).replace("/ x='1'", " x='1'/")
+    source = f"KEY{before} AND {opening}LOCK{closing}"
+    assert capitals(source, XML) == source
 
 
 @pytest.mark.parametrize(
