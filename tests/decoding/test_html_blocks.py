@@ -67,7 +67,10 @@ def test_each_block_is_translated_as_if_it_were_alone(text, blocks, expected, en
     ]
 
 
-@pytest.mark.parametrize("text", ["<p></p>", "<pre>w1\nw2</pre>", "<hr>\n<!-- w1 -->", "<br><br>"])
+@pytest.mark.parametrize(
+    "text",
+    ["<p></p>", "<pre>w1\nw2</pre>", "<hr>\n<!-- w1 -->", "<br><br>", "<li>\u2026 <b>!</b></li>"],
+)
 def test_a_text_without_a_block_to_translate_is_its_own_output(text, encoders):
     decoder = decoder_of(encoders)
     assert Translator(decoder)(text, markup="html") == text

@@ -13,7 +13,7 @@ from t2t_lite.text.alignment.units import units_of
 from t2t_lite.text.marks import PLACEHOLDERS
 from t2t_lite.text.tags.kinds import HTML
 from t2t_lite.text.tags.placement import place
-from t2t_lite.text.tags.segment import Segment, parse
+from t2t_lite.text.tags.segment import Segment, has_word, parse
 
 # Most tags, entities and placeholders of all texts of a request.
 _MOST_PIECES = 2_000
@@ -55,7 +55,7 @@ class Markup(Stage):
         carries = self.codec.engine.is_trained_with("markup_augmentation")
         marks = PLACEHOLDERS if carries else ""
         segment = parse(source.text, self.options.markup, marks, source.tokens)
-        text = segment.text
+        text = segment.text if has_word(segment.text) else ""
         if self.codec.reads_source_form:
             segment = segment.in_source_form()
         line = segment.source.strip()
@@ -70,7 +70,7 @@ class Markup(Stage):
     def after(self, source: Source, hypotheses: list[Hypothesis]) -> list[Hypothesis]:
         """Returns hypotheses with the markup of their source.
 
-        A source of markup alone is its own output.
+        A source of markup alone, and signs such as "…", is its own output.
         """
         if not hypotheses and source.shown:
             return [Hypothesis(Output(source.shown), [], 0.0, Details([], [], np.zeros(0), None))]

@@ -18,10 +18,13 @@ _SPACE = re.compile(r"[ \t\n\r\f]+")  # what browsers show as one space; not U+0
 _EMPTY_LINE = re.compile(r"(\n[ \t\r\f]*\n\s*)")
 _PREFORMATTED = frozenset(["listing", "plaintext", "pre", "xmp"])
 _CONTROLS = frozenset(["a", "button", "label"])  # two side by side are two sentences
-# What begins, divides and ends parts of a template: if, else, end and the like.
+_BETWEEN_ITEMS = "|·• \t\n\r\f\xa0"  # of menus and forms
+# What begins, divides and ends parts of a template: if, else, end and the like. So do comments for
+# some browsers alone.
 _STATEMENT = re.compile(
-    r"\{%|<%(?![-=#])|\{\{[-~]?\s*(?:[#/^]|(?:if|else|range|with|end)(?![\w.]))"
-    r"|<\?(?:php)?\s*(?:\}|else|end)|<\?.*[:{]\s*\?>\Z|</?#[A-Za-z]",
+    r"\{%|<%(?![-=#])|\{\{[-~]?\s*(?:[#/^]|(?:if|else|range|with|end|block|define)(?![\w.]))"
+    r"|<\?(?:php)?\s*(?:\}|else|end)|<\?.*[:{]\s*\?>\Z|</?#[A-Za-z]"
+    r"|<%=.*\bdo\s*(?:\|[^|]*\|\s*)?-?%>\Z|<!(?:--\[if[^>]*>(?:<!)?-->|(?:--<!)?\[(?:if|endif))",
     re.DOTALL,
 )
 
@@ -197,11 +200,20 @@ class _Cutter:
         self._run, self._stays, self._unended = [], [], None
         start = 0
         for first, last in _empty_lines(run[:end]):
-            self._add_paragraph(run[start:first], stays[start:first])
+            self._add_paragraphs(run[start:first], stays[start:first])
             self._keep(run[first:last])
             start = last
-        self._add_paragraph(run[start:end], stays[start:end])
+        self._add_paragraphs(run[start:end], stays[start:end])
         self._keep(run[len(run) if end is None else end :])
+
+    def _add_paragraphs(self, run: list[Token], stays: list[bool]) -> None:
+        """Adds some tokens: a paragraph, or the items of a menu."""
+        place = 0
+        for start, end in _items(run) or [(0, len(run))]:
+            self._keep(run[place:start])
+            self._add_paragraph(run[start:end], stays[start:end])
+            place = end
+        self._keep(run[place:])
 
     def _add_paragraph(self, run: list[Token], stays: list[bool]) -> None:
         """Adds some tokens, of which those stay that neither have text nor belong to one."""
@@ -241,6 +253,30 @@ def _is_beside(token: Token, last: Sequence[Token]) -> bool:
     """Whether a token begins a link or a button that directly follows another, as in menus."""
     follows = any(one.kind is TokenKind.CLOSE and one.name in _CONTROLS for one in last)
     return follows and token.kind is TokenKind.OPEN and token.name in _CONTROLS
+
+
+def _items(run: Iterable[Token]) -> list[tuple[int, int]]:
+    """Returns where the items of a form or a menu start and end.
+
+    Such are several buttons and labels, or links with lines or points between them, that have no
+    other text around.
+    """
+    places: list[int] = []
+    depth = 0
+    is_menu = False
+    for i, token in enumerate(run):
+        if token.name in _CONTROLS and token.kind in _TAGS:
+            is_menu |= token.name != "a"
+            before = depth
+            depth += 1 if token.kind is TokenKind.OPEN else -1
+            if before + depth == 1:  # the outermost one
+                places.append(i if depth else i + 1)
+        elif not depth:
+            if token.kind is TokenKind.PROTECTED or token.text.strip(_BETWEEN_ITEMS):
+                return []
+            is_menu |= bool(token.text.strip())
+    items = [*zip(places[::2], places[1::2], strict=False)]
+    return items if is_menu and len(items) > 1 and not depth else []
 
 
 def _is_text(token: Token) -> bool:

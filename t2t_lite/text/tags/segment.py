@@ -15,8 +15,8 @@ from t2t_lite.text.tags.tokens import Token, TokenKind, tokens_of
 
 # Of XLIFF, for the codes of other formats: tags without a partner, which stand for no word.
 _CODES = frozenset(["bpt", "ept", "it"])
-# What readers do not read, though it may hold text: pictures, and what stands in for scripts.
-UNREAD = frozenset(["math", "noscript", "object", "script", "style", "svg", "template"])
+# What readers do not read, though it may hold text.
+UNREAD = frozenset(["math", "object", "script", "style", "svg"])
 _UNTRANSLATED = frozenset(["code", "kbd", "samp", "var", "notranslate", "ph"]) | _CODES | UNREAD
 _UNTRANSLATED |= {"[code]", "[pre]", "{code}", "{kbd}"}  # by their names in `named_pairs`
 # What macros of Confluence are told.
@@ -24,8 +24,9 @@ _UNTRANSLATED |= {"ac:parameter", "ac:plain-text-body", "ac:task-id", "ac:task-s
 _WORD = regex.compile(r"[\p{L}\p{N}]")
 # Pieces that break the line: HTML's, that in codes of XLIFF, and characters.
 _BREAK = regex.compile(
-    r"""(?:<|.lt;)br\b|\b(?:ctype|subtype)=["'](?:xlf:)?lb["']|\A(?:\\n|&\#0?10;)\Z""",
-    regex.IGNORECASE,
+    r"""(?:<|.lt;)/?(?:br|div|li|p|t[dr])\b|\b(?:ctype|subtype)=["'](?:xlf:)?[lp]b["']
+      |\A(?:\\n|&\#0?10;|\|)\Z""",
+    regex.IGNORECASE | regex.VERBOSE,
 )
 _LONGEST_BREAK = 300  # characters of a piece that are looked at; without a limit, time is quadratic
 _NOTED = frozenset(".,;:!?)\"'”’»")  # what may stand before the number of a note
@@ -126,7 +127,7 @@ def parse(
     for token in paired(tokens) if kind == XML else tokens:
         parser.add(token)
     segment = parser.finish()
-    if marks and not _WORD.search(segment.text):
+    if marks and not has_word(segment.text):
         return parse(source, kind)  # there is nothing to translate
     return segment
 
@@ -141,6 +142,11 @@ def translation_of(token: Token) -> bool | None:
         return False
     told = {"no": False, "yes": True, "": True}.get(given.get("translate", "?").lower())
     return False if told is None and token.name in _UNTRANSLATED else told
+
+
+def has_word(text: str) -> bool:
+    """Returns whether a text has a letter or a digit: something to translate."""
+    return bool(_WORD.search(text))
 
 
 def is_translated(token: Token) -> bool:
@@ -231,7 +237,7 @@ class _Parser:
                 node.is_glued = True
         self._pending = []
         if text:
-            if _WORD.search(text):
+            if has_word(text):
                 self._words.append(self._size)
             self._text.append(text)
             self._size += len(text)

@@ -83,13 +83,15 @@ _SYMBOLS = rf"""
   | {_ROLE}(?:{_CODE}|(?!{_GNU_QUOTED})(?<!`)`[^`\n]+`(?!`)(?:__?(?!\w)|(?![\w%])))
   | \[[\w\#*.\-]++\]_(?!\w)                          # reStructuredText's footnotes
   | (?<![\w|])\|[A-Za-z][\w.\-]*+\|(?![\w|])         # and its substitutions
+  | (?<=[\w.!?)\]}}%])\|(?=[\w{{%\[\]])              # Symfony, between forms of plurals
+  | [\[\]]-?(?:\d++|Inf),\s?-?(?:\d++|Inf)[\[\]]     # and their numbers
   | (?<![\w:/]):[a-z+\-][a-z0-9_+\-]*+:(?![\w:/`])     # :smile:
   | (?<![\w@!:/])[@!:](?:(?i:count|attribute)|[a-z]++(?:_[a-z0-9]++)++)(?!\w)  # Drupal, Laravel
   | (?<![\w.])@(?:\.[a-z]+)?:(?:\(\w[\w.]*\)|\w(?:[\w.]*\w)?)  # Vue's links
   | \{{\{{(?:[^{{}}]++|\{{[^{{}}]*+\}})*+\}}\}}
   | \{{\s*+\w++\s*+(?:{_ICU_CHOICE}{_INNER}|{_ICU_FORMAT})\}}
   | [$%\#]?\{{\s*+[\w.$\[\]\-]*+\s*+(?:,\s*+-?\d++)?{_FORMAT}\}}
-  | \{{\$\w[^{{}}\n]*+\}}                             # Moodle, Smarty
+  | (?:\{{\$\w|[$\#]\{{)[^{{}}\n]++\}}                 # Moodle, Smarty; JavaScript, Ruby
   | \$(?:\[\w+\]|\(\w+\))                          # OpenOffice
   | \$t\([^()\n]++\)                               # i18next
   | (?<![\w$])\$(?!{_CURRENCY})[A-Z][A-Z0-9_]++\$?(?!\w)
@@ -99,19 +101,21 @@ _SYMBOLS = rf"""
   | \[\[[\w.+*${{}}\-]++\]\]
   | \[%(?:\d+\$)?[a-z]+(?::\w+)?\]                 # Lokalise
   | \[X\d+X\]                                     # Weblate, in place of what it protects
-  | %\(\w+\)[-+\#0]*+[\d.]*+[a-zA-Z]              # Python
+  | %\([\w.\-]+\)[-+\#0]*+[\d.]*+[a-zA-Z]         # Python
   | (?<!\d)%(?:<\w+>|&lt;\w+&gt;)[-+\#0]*+[\d.]*+[a-zA-Z]  # Ruby
   | %\d+![^!\s]++!                                 # Windows
   | %\#@\w+@                                       # Apple's stringsdict
+  | (?<!\d)%[A-Za-z_]\w*+(?:\.\w++)++%(?!\w)        # Mailgun's %recipient.name%
   | (?<!\d)%[A-Za-z_][A-Za-z0-9_]++(?:%(?![\w%]|[-+\#'.]?\d))?  # Symfony's %name%, Drupal's %name
   | (?<!\d)%(?:\d+\$)?{_PRINTF}
+  | (?<!\d)%[\-_0^\#]?[EO]?[A-Za-z](?![A-Za-z])     # dates, as in %H:%M
   | (?<!\d)%L?(?:n(?!\w)|[1-9]\d?(?![\d%]))        # Qt and KDE
   | (?<!\d)%%(?:[A-Za-z_]\w++%%)?
   | \\[nrt](?![a-z])
   | \p{{RI}}\p{{RI}}
 """
 _PROTECTED = rf"""
-    (?=[/.~`:\[|@!{{$%\#*\\\p{{RI}}]) (?:{_SYMBOLS})
+    (?=[/.~`:\[\]|@!{{$%\#*\\\p{{RI}}]) (?:{_SYMBOLS})
   | (?:https?|ftp|file)://(?:(?!&(?:[lg]t|quot|apos);)[^\s<>"'`{{}}])*[^\s<>"'`{{}}.,;:!?)\]]
   | (?<![\w.+\-])[\w.+\-]++@[\w\-]+(?:\.[\w\-]+)+
   | [0-9\#*]\uFE0F?\u20E3
@@ -180,6 +184,11 @@ _OPENINGS = {
         _Opening("<%", "%>"),
         _Opening(rf"<\#[{_S}=@+-]", r"\#>"),
         _Opening(r"<[\#@][A-Za-z]", ">"),
+        _Opening(r"<\{\{", r"\}\}[^<>]*+>"),
+        *(
+            _Opening(rf"\{{%-?\s*+{name}(?!\w)", rf"\{{%-?\s*+end{name}\s*+-?%\}}")
+            for name in ("comment", "highlight", "javascript", "schema", "style", "stylesheet")
+        ),
         _Opening(r"\{%(?!\w+\})", r"%\}"),
         _Opening(rf"\{{\#[{_S}-]", r"\#\}"),
     ),

@@ -26,6 +26,18 @@ from t2t_lite.text.tags.blocks import Blocks
         ("<button>a</button><button>b</button>", ["<button>a</button>", "<button>b</button>"]),
         ("<label>a</label><label>b</label>", ["<label>a</label>", "<label>b</label>"]),
         ("<button>a</button><label>b</label>", ["<button>a</button>", "<label>b</label>"]),
+        ("<button>a</button> <button>b</button>", ["<button>a</button>", "<button>b</button>"]),
+        (
+            "<label>a</label> <input> <b><label>b</label></b>",
+            ["<label>a</label>", "<label>b</label>"],
+        ),
+        ("<a>a</a>&nbsp;| <a>b</a> &bull;\n<a>c</a>", ["<a>a</a>", "<a>b</a>", "<a>c</a>"]),
+        ("<a>a</a> | <a>b</a> or", ["<a>a</a> | <a>b</a> or"]),
+        ("<label>a</label> {b} <label>c</label>", ["<label>a</label> {b} <label>c</label>"]),
+        (
+            "<label>a <button>b</button></label> <i> </i>",
+            ["<label>a <button>b</button></label> <i> </i>"],
+        ),
         ("One\n\ntwo\n  \n three", ["One", "two", "three"]),
         ("<p>one\n\ntwo</p>", ["one two"]),
         ("One <b>two\n\nthree</b>", ["One <b>two three</b>"]),
@@ -55,6 +67,12 @@ def test_segments(text, segments):
         "{{ if .A }}ONE{{- else -}}TWO{{ end }}",
         "<#if a?? && b>ONE<#else>TWO</#if><#list a as b>THREE</#list>",
         "<b>ONE{% if a %}TWO</b>{% endif %}",
+        "<%= form_for @a do |f| -%>ONE<% end %>TWO",
+        "<%= a.b do %>ONE<% end %>",
+        '{{ define "a" }}ONE{{ block "b" . }}TWO{{ end }}{{ end }}',
+        "ONE<![if !vml]>TWO<![endif]>THREE",
+        "ONE<!--[if !mso]><!-->TWO<!--<![endif]-->THREE",
+        "ONE<!--[if !mso]>-->TWO<!--<![endif]-->",
     ],
 )
 def test_statements_of_templates_keep_their_parts(template):
@@ -75,6 +93,7 @@ def test_statements_of_templates_keep_their_parts(template):
         "{# a #}",
         "{{ with_a }}",
         "<@a/>",
+        "<{{ a|b:'c' }} d='e'>",
     ],
 )
 def test_outputs_of_templates_are_within_sentences(output):

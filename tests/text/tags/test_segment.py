@@ -29,6 +29,8 @@ from t2t_lite.text.tags.segment import parse
         ("foo <b> bar</b>", "foo bar"),
         ("a <!-- b --> c", "a c"),
         ("a&#1;&#x1F; b", "a b"),
+        ("One apple.|All of {n} apples", "One apple. All of apples"),
+        ("yes|no", "yes no"),
     ],
 )
 def test_the_text_is_what_a_reader_sees(source, text):
@@ -42,6 +44,8 @@ def test_the_text_is_what_a_reader_sees(source, text):
         '<ph id="1" type="fmt" subType="xlf:lb"/>',
         '<ph id="1">&lt;br /&gt;</ph>',
         '<x id="1" equiv-text="&lt;br/&gt;"/>',
+        '<ph id="1">&lt;p&gt;</ph>',
+        '<ph id="1" subType="xlf:pb"/>',
     ],
 )
 def test_codes_may_break_the_line(code):
