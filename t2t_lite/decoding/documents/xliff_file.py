@@ -31,6 +31,7 @@ _SURE = {**_REVIEW, "state": "translated"}
 _TRANSLATED = {"state": "translated", "subState": None}  # which belongs to the old state
 _DOUBTFUL = {**_TRANSLATED, "subState": "t2t_lite:needs-review"}
 _DECLARATION = re.compile(rb"\s*<\?xml\s[^>]*?encoding\s*=\s*[\"']([\w:.-]+)")
+_NAMESPACE = re.compile(r"""\s(xmlns(?::[^\s=]+)?)\s*=\s*["']([^"']*)""")  # that a tag declares
 _UNDETERMINED = "und"  # a language, in BCP 47
 _IN_CODES = "text in codes"  # why it is left
 
@@ -195,13 +196,13 @@ class XliffFile:
         if not is_first_version:
             tag = _Tag(unit.start.raw, {}, _TRANSLATED, _TRANSLATED, _DOUBTFUL, new)
             self._edits.append((unit.start.start, unit.start.end, [tag]))
-        own = {}
+        own = dict(_NAMESPACE.findall(marked[0].raw))
         if target:
             opening, start, end, indent = target[0].raw, target[0].start, target[-1].end, ""
         else:
             opening = f"<{source[0].prefix}target>"
             if XML_SPACE in source[0].attributes:
-                own = {"xml:space": source[0].attributes[XML_SPACE]}
+                own["xml:space"] = source[0].attributes[XML_SPACE]
             _, after = unit.spans.get("seg-source") or unit.spans["source"]
             start = end = self._events[after - 1].end
             indent = self._indent(unit.spans["source"][0])

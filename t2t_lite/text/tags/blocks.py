@@ -71,7 +71,7 @@ def cut(text: str, kind: str) -> list[Piece]:
 def cut_tokens(tokens: Iterable[Token], kind: str) -> list[Piece]:
     """Cuts a text that has been read, as `cut` does."""
     cutter = _Cutter(kind)
-    for token in tokens:
+    for token in _whole([*tokens]) if kind == XML else tokens:
         cutter.add(token)
     return cutter.finish()
 
@@ -207,9 +207,9 @@ class _Cutter:
         self._keep(run[len(run) if end is None else end :])
 
     def _add_paragraphs(self, run: list[Token], stays: list[bool]) -> None:
-        """Adds some tokens: a paragraph, or the items of a menu."""
+        """Adds some tokens: a paragraph, the items of a menu, or elements of XML."""
         place = 0
-        for start, end in _items(run) or [(0, len(run))]:
+        for start, end in _items(run) or (_elements(run) if self._is_xml else [(0, len(run))]):
             self._keep(run[place:start])
             self._add_paragraph(run[start:end], stays[start:end])
             place = end
@@ -304,6 +304,40 @@ def _empty_lines(run: Sequence[Token]) -> Iterator[tuple[int, int]]:
             if first is not None and last - first > 1:
                 yield first, last
             first = None
+
+
+def _whole(tokens: Sequence[Token]) -> Iterator[Token]:
+    """Yields tokens of XML, in which tags without a partner are elements without one."""
+    partners = _partners(tokens)
+    for i, token in enumerate(tokens):
+        is_loose = token.kind in _TAGS[:2] and i not in partners
+        yield token._replace(kind=TokenKind.VOID) if is_loose else token
+
+
+def _elements(run: Sequence[Token]) -> list[tuple[int, int]]:
+    """Returns where parts of XML start and end that have the partners of all their tags.
+
+    What is around them must stay in its order, or the whole would no longer be well-formed.
+    """
+    found: list[tuple[int, int]] = []
+    for start, end in _between(_loose(run), 0, len(run)):
+        if _loose(run[start:end]):  # pairs of codes that overlap
+            tags = [i for i in range(start, end) if run[i].kind in _TAGS[:2]]
+            found += _between(tags, start, end)
+        else:
+            found.append((start, end))
+    return found
+
+
+def _between(borders: Sequence[int], start: int, end: int) -> list[tuple[int, int]]:
+    starts = [start, *(border + 1 for border in borders)]
+    return [*zip(starts, [*borders, end], strict=True)]
+
+
+def _loose(run: Sequence[Token]) -> list[int]:
+    """Returns the places of the tags of a run that have no partner in it."""
+    partners = _partners(run)
+    return [i for i, token in enumerate(run) if token.kind in _TAGS[:2] and i not in partners]
 
 
 def _partners(run: Sequence[Token]) -> set[int]:

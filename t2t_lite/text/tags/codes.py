@@ -28,6 +28,7 @@ _NUMBER = re.compile(r"_\d+\Z")  # START_LINK and START_LINK_1 both end at CLOSE
 # stand there.
 _TAG = re.compile(r"<[^<>]*>\s*(?:<!\[CDATA\[<|.lt;)(/?)([A-Za-z][\w:.-]*)(?:[^/]|/(?!>|.gt;))*")
 _NAMES = frozenset([*_PAIRS, *_CLOSING, "it", "ph", "x"])
+CODES = frozenset(["bpt", "ept", "it", "ph"])  # those that hold something
 
 
 class _Code(NamedTuple):
@@ -97,8 +98,12 @@ def _codes(tokens: Sequence[Token]) -> Iterator[_Code]:
     while place < len(tokens):
         token, end = tokens[place], place + 1
         if token.name in _NAMES and token.kind is TokenKind.OPEN:
-            while end < len(tokens) and tokens[end - 1][::2] != (TokenKind.CLOSE, token.name):
-                end += 1
+            closing = TokenKind.CLOSE, token.name
+            if token.name in CODES:
+                while end < len(tokens) and tokens[end - 1][::2] != closing:
+                    end += 1
+            elif tokens[end : end + 1] and tokens[end][::2] == closing:
+                end += 1  # else it is HTML's <em>, say
         if token.name in _NAMES and token.kind in (TokenKind.OPEN, TokenKind.VOID):
             yield _Code(tokens[place:end], *_side(token, tokens[place + 1 : end]))
         else:

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from t2t_lite.text.source_form import has_text
-from t2t_lite.text.tags.xliff_text import CODES, Sentence, sentences
+from t2t_lite.text.tags.codes import CODES
+from t2t_lite.text.tags.xliff_text import Sentence, sentences
 from t2t_lite.text.tags.xml_events import CDATA, OPEN, Event, end_of
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from t2t_lite.text.source_form import has_text
 from t2t_lite.text.tags.blocks import Piece, cut, cut_tokens, padded
-from t2t_lite.text.tags.codes import paired
+from t2t_lite.text.tags.codes import CODES, paired
 from t2t_lite.text.tags.kinds import HTML, XML
 from t2t_lite.text.tags.segment import parse
 from t2t_lite.text.tags.tokens import FROM_LINE, TO_LINE, Token, TokenKind, tokens_of
@@ -25,7 +25,6 @@ _BREAKS = re.compile(r"([\n\r\t]+)")
 _BREAK = {"\n": "&#010;", "\r": "&#013;", "\t": "&#09;"}
 _TO_BREAK = str.maketrans({**_BREAK})
 _FORBIDDEN = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # in XML
-CODES = frozenset(["bpt", "ept", "it", "ph"])
 _DEPTHS = {
     **dict.fromkeys(("bpt", "bx", "sc", "sm"), 1),
     **dict.fromkeys(("ept", "ex", "ec", "em"), -1),

@@ -82,6 +82,7 @@ def upper(text: str, is_xml: bool = False) -> str:
         "{% comment %}a <b>{% if a %}{% endcomment %}TEXT{%- highlight c -%}a{%- endhighlight -%}",
         "{% schema %}{'a': 'b'}{% endschema %}TEXT",
         "{% commenting %}TEXT",
+        "<{{ a|b:'c' }} d='e'>TEXT</{{ a|b:'c' }}>",
         "<pre>a\n  a</pre><p>TEXT</p><code>a</code>",
         "<p><%= a %> TEXT <%# a > b %><b>TEXT</b><?= $a->b ?>",
         '<a href="<%= url("a") %>" <% if a > b %>x<% end %>>TEXT</a>',
@@ -151,6 +152,12 @@ def test_xhtml(page):
     assert document.kind == XML
     assert "".join(document.segments).count("TEXT") == page.count("TEXT")
     assert HtmlPage(b"<p>a<br>b</p>").kind == HTML
+
+
+def test_tags_of_xhtml_stay_in_order_where_their_partner_is_in_another_block():
+    page = b"<html><b>One<p>two</p>three</b> four <i>five</i></html>"
+    segments = HtmlPage(page, is_xml=True).segments
+    assert segments == ["One", "two", "three", "four <i>five</i>"]
 
 
 def test_entities_of_xhtml_are_read():

@@ -385,7 +385,7 @@ def test_flags_name_the_placeholders(flags, source, target):
         ("kde-format", "<b>Page</b> %1", "%1 <b>x</i>", "%1 <b>x</i>"),
         ("c-format", "%s: %m (%d)", "%m: %d %s", "%m: %2$d %1$s"),
         ("java-printf-format", "%,d of %s", "%s", None),
-        ("sh-format", "go to $DIR", "$ [X0X]", None),
+        ("sh-format", "go to $DIR", "$ $DIR", None),
         ("ycp-format", "%1 of %2 %%", "100% %1 %2", None),
         ("ycp-format", "%1 of %2 %%", "%2: %1 %%", "%2: %1 %%"),
         ("java-format", "Open {0}", "{0} {{", None),

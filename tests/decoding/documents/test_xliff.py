@@ -139,7 +139,7 @@ def test_white_space_that_is_preserved(source, target):
         ('One &lt;br/&gt; &lt;br/&gt;Two <x id="1"/>', ["One", "Two"]),
         (
             '<![CDATA[<p>One &amp; a</p>b]]><x id="1"/> c',
-            ["One &amp; a", 'b</t \U0010ff26><x id="1"/> c'],
+            ["One &amp; a", "b", "c"],
         ),
         ('<x id="1"/><![CDATA[<p>One</p><p>Two</p>]]>', ["One", "Two"]),
         ("<![CDATA[<p>]]>One<![CDATA[</p><p>]]>Two<![CDATA[</p>]]>", ["One", "Two"]),
@@ -170,6 +170,18 @@ def test_white_space_that_is_preserved(source, target):
             '<x id="START_BLOCK_IF" ctype="x-if"/>One<x id="CLOSE_BLOCK_IF" ctype="x-if"/>'
             '<x id="START_BLOCK_ELSE" ctype="x-else"/>Two<x id="CLOSE_BLOCK_ELSE" ctype="x-else"/>',
             ["One", "Two"],
+        ),
+        (
+            '<g id="1">One <g ctype="x-html-p">Two</g> three</g> four <g id="2">five</g>',
+            ["One", "Two", "three", 'four <g id="2">five</g>'],
+        ),
+        (
+            '<g id="1"><g ctype="x-html-p">One</g>Two<bx id="2"/>three</g>four<ex id="2"/> five',
+            ["One", "Two", "three", "four", "five"],
+        ),
+        (
+            '&lt;p&gt;One&lt;/p&gt;Press &lt;Enter&gt; <x id="1"/> now',
+            ["One", 'Press <Enter \U0010ff2f> <x id="1"/> now'],
         ),
     ],
 )
@@ -395,6 +407,15 @@ def test_characters_that_xml_lacks_are_left_out():
 def test_entities_of_a_file_stay():
     text = '<!DOCTYPE xliff [<!ENTITY n "Name">]>' + unit("My &n; is <x id='1'/>")
     assert f"<target {REVIEW}>MY &n; IS <x id='1'/></target>" in upper(text)
+
+
+@pytest.mark.parametrize("target", ["", "<target/>", '<target xmlns:a="b" />'])
+def test_targets_know_the_namespaces_of_their_source(target):
+    text = "<trans-unit><source xmlns:a='b'>Open <g a:c='d'>x</g></source>{}</trans-unit>"
+    made = f"<target {REVIEW} xmlns:a=\"b\">OPEN <g a:c='d'>X</g></target>"
+    if "xmlns" in target:
+        made = made.replace(f'{REVIEW} xmlns:a="b"', f'xmlns:a="b" {REVIEW}')
+    assert upper(V12.format(text.format(target))) == V12.format(text.format(made))
 
 
 def test_text_in_codes_is_left_and_counted():

@@ -93,7 +93,6 @@ def test_statements_of_templates_keep_their_parts(template):
         "{# a #}",
         "{{ with_a }}",
         "<@a/>",
-        "<{{ a|b:'c' }} d='e'>",
     ],
 )
 def test_outputs_of_templates_are_within_sentences(output):

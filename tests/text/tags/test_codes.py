@@ -44,6 +44,12 @@ def test_pairs_stay_around_their_phrases(opening, closing, nested):
     assert not wrong
 
 
+def test_emphasis_of_html_is_no_code_of_version_2():
+    (em,) = parse('<em>the <bx id="1"/>red<ex id="1"/> key</em>', XML).nodes
+    (red,) = em.children
+    assert (em.opening, red.opening, red.is_atom) == ("<em>", '<bx id="1"/>', False)
+
+
 def test_pairs_that_overlap_open_before_they_close():
     first, second = (
         ("<bpt id='1'>[</bpt>", "<ept id='1'/>"),
