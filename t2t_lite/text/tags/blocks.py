@@ -207,9 +207,12 @@ class _Cutter:
         self._keep(run[len(run) if end is None else end :])
 
     def _add_paragraphs(self, run: list[Token], stays: list[bool]) -> None:
-        """Adds some tokens: a paragraph, the items of a menu, or elements of XML."""
+        """Adds some tokens: a paragraph, or the items of a menu."""
+        parts = _items(run) or [(0, len(run))]
+        if self._is_xml:
+            parts = [part for start, end in parts for part in _elements(run, start, end)]
         place = 0
-        for start, end in _items(run) or (_elements(run) if self._is_xml else [(0, len(run))]):
+        for start, end in parts:
             self._keep(run[place:start])
             self._add_paragraph(run[start:end], stays[start:end])
             place = end
@@ -314,30 +317,27 @@ def _whole(tokens: Sequence[Token]) -> Iterator[Token]:
         yield token._replace(kind=TokenKind.VOID) if is_loose else token
 
 
-def _elements(run: Sequence[Token]) -> list[tuple[int, int]]:
-    """Returns where parts of XML start and end that have the partners of all their tags.
+def _elements(run: Sequence[Token], start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yields where parts of XML start and end that have the partners of all their tags.
 
     What is around them must stay in its order, or the whole would no longer be well-formed.
     """
-    found: list[tuple[int, int]] = []
-    for start, end in _between(_loose(run), 0, len(run)):
-        if _loose(run[start:end]):  # pairs of codes that overlap
-            tags = [i for i in range(start, end) if run[i].kind in _TAGS[:2]]
-            found += _between(tags, start, end)
+    for first, last in _between(_loose(run, start, end), start, end):
+        if _loose(run, first, last):  # pairs of codes that overlap
+            tags = [i for i in range(first, last) if run[i].kind in _TAGS[:2]]
+            yield from _between(tags, first, last)
         else:
-            found.append((start, end))
-    return found
+            yield first, last
 
 
-def _between(borders: Sequence[int], start: int, end: int) -> list[tuple[int, int]]:
-    starts = [start, *(border + 1 for border in borders)]
-    return [*zip(starts, [*borders, end], strict=True)]
+def _between(borders: Sequence[int], start: int, end: int) -> Iterator[tuple[int, int]]:
+    return zip([start, *(border + 1 for border in borders)], [*borders, end], strict=True)
 
 
-def _loose(run: Sequence[Token]) -> list[int]:
-    """Returns the places of the tags of a run that have no partner in it."""
-    partners = _partners(run)
-    return [i for i, token in enumerate(run) if token.kind in _TAGS[:2] and i not in partners]
+def _loose(run: Sequence[Token], start: int, end: int) -> list[int]:
+    """Returns the places of tags between two others that have no partner there."""
+    partners = _partners(run[start:end])
+    return [i for i in range(start, end) if run[i].kind in _TAGS[:2] and i - start not in partners]
 
 
 def _partners(run: Sequence[Token]) -> set[int]:
