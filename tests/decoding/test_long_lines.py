@@ -108,6 +108,7 @@ def test_breaks_at_words_and_syllables(text, limit, pieces):
     assert split(text, characters(limit)) == pieces
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("unit", ["a", "က", ". ", "क्", "\u200b", "\u0301", "("], ids=ascii)
 def test_time_grows_as_the_text_does(unit):
     assert_grows_gently(
@@ -149,6 +150,7 @@ def test_outputs_are_joined_as_their_language_writes(outputs, joined):
     assert join(outputs) == joined
 
 
+@pytest.mark.integration
 def test_the_pieces_of_many_lines_are_joined_in_time_that_grows_as_they_do():
     def join_many(count):
         joiner = PieceJoiner([[1] * count], {}, lambda _, lines: join_lines(lines))

@@ -24,10 +24,12 @@ def speller():
     return new
 
 
+@pytest.mark.integration
 def test_spelling_a_long_text():
     assert_grows_gently(words, lambda text: speller().spellings(text), 2000)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("form", [words, lambda n: "a " * (n // 2), lambda n: "ab" * (n // 2)])
 def test_tables_of_a_long_form(form):
     assert_grows_gently(
@@ -37,6 +39,7 @@ def test_tables_of_a_long_form(form):
     )
 
 
+@pytest.mark.integration
 def test_tables_of_a_form_in_many_spellings():
     """Each may be read in the middle of others."""
     assert_grows_gently(
@@ -46,6 +49,7 @@ def test_tables_of_a_form_in_many_spellings():
     )
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("form", "text"),
     [("a a", "a "), ("a" * 50, "a"), ("ab ab", "ab "), ("aa", "aa"), ("-", "-"), ("a b", "a ")],
@@ -55,12 +59,14 @@ def test_places_of_a_form(form, text):
     assert_grows_gently(lambda n: text * n, lambda output: [*occurrences(forms, output)], 1000)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("text", ["a ", "a", "!", "a b "])
 def test_terms_of_a_source(text):
     terms = {" ".join(["a"] * n): "x" for n in range(1, 60)} | {"a " * 60 + "b": "y", "!": "z"}
     assert_grows_gently(lambda n: text * n, lambda source: TermList.of(terms).wanted(source), 1000)
 
 
+@pytest.mark.integration
 def test_terms_that_begin_alike():
     assert_grows_gently(
         lambda n: TermList.of({f"a {i}": "x" for i in range(n)}),
@@ -69,6 +75,7 @@ def test_terms_that_begin_alike():
     )
 
 
+@pytest.mark.integration
 def test_forbidden_words_that_contain_each_other():
     def found(n):
         return TermList.of(None, ["a" * i for i in range(1, 100)]).found_forbidden("a" * n)
@@ -76,6 +83,7 @@ def test_forbidden_words_that_contain_each_other():
     assert_grows_gently(lambda n: n, found, 1000)
 
 
+@pytest.mark.integration
 def test_uses_of_forms_that_contain_each_other():
     wanted = [Wanted("x", tuple(" ".join("a" * i) for i in range(1, 60)), 1)]
     assert_grows_gently(lambda n: "a " * n, lambda output: uses(wanted, output), 1000)

@@ -142,6 +142,7 @@ def test_many_texts_are_read_as_each_alone(texts):
         assert one.as_sources(texts) == [*map(one.as_source, texts)]
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     "unit",
     ["\u0628\u200c", "👩\u200d", "\u064b\u200d", "\u0301\u0323", "\U000e0067", "\ufe0f"],

@@ -417,6 +417,7 @@ def test_messages_that_nobody_may_translate_are_left_and_counted():
     assert str(document.report) == "1 translated, 0 kept, 1 left (read-only: 1)"
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("flags", "source", "output"),
     [
@@ -451,6 +452,7 @@ def test_msgfmt_accepts_what_is_written(tmp_path):
         assert checked.returncode == 0, checked.stderr
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     "piece",
     [

@@ -480,6 +480,7 @@ def test_whatever_a_source_has_the_rest_stays(pieces, keeps_space):
         assert written == 2 * read
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     "source", ["a<![CDATA[b]]>", "<g id='1'>", "a\n", "&lt;!--", "&lt;b&gt;", "<bx id='1'/>"]
 )

@@ -47,6 +47,7 @@ def letters(n):
     return "".join(random.Random(n).choices("abcdefgh", k=n))
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("text", "tokens"),
     [
@@ -75,6 +76,7 @@ def test_attention_of_words_is_that_of_their_tokens():
     assert found.tolist() == [[1.25, 0.25], [0.25, 0.25]]
 
 
+@pytest.mark.integration
 def test_a_long_word_beside_many_takes_no_table_of_its_length():
     """An array of texts would have the longest one's size for each."""
     text = "x " * 500 + "y" * 20_000

@@ -71,6 +71,7 @@ PIECES = [
 ]
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("piece", PIECES)
 def test_parsing(piece):
     assert_grows_gently(
@@ -78,6 +79,7 @@ def test_parsing(piece):
     )
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("ending", ["<code>x</code></b>", "</b>", ".</b>"])
 def test_parsing_nested_elements(ending):
     assert_grows_gently(
@@ -95,6 +97,7 @@ def test_a_cut_word_of_many_copies():
     assert found.count("<b>") == 30
 
 
+@pytest.mark.integration
 def test_marks_that_a_model_repeats():
     segment = parse("a {n} b", "placeholders", PLACEHOLDERS)
     assert_grows_gently(
@@ -105,6 +108,10 @@ def test_marks_that_a_model_repeats():
 def test_white_space_around_texts():
     assert padded(" \n a  b\t ") == (" \n ", "a  b", "\t ")
     assert padded(" \n") == (" \n", "", "")
+
+
+@pytest.mark.integration
+def test_white_space_that_is_long():
     assert_grows_gently(lambda n: "a" + " " * n + "b", padded, 1000)
 
 
@@ -121,6 +128,7 @@ def po(n):
     return b"".join(b'msgid "a %d"\nmsgstr ""\n\n' % i for i in range(n))
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("kind", "write"),
     [
