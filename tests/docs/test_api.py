@@ -153,7 +153,8 @@ def assert_outputs_end(ids, end):
 
 @pytest.mark.integration
 def test_searching_with_the_tutorials_rnn(script, eagerly):
-    found = script("Search with a model of Keras's tutorials")
+    changes = {"size=(512, 5)": "size=(32, 5)", "epochs=2": "epochs=1"}
+    found = script("Search with a model of Keras's tutorials", changes=changes)
     assert found["ids"].shape[:2] == found["scores"].shape == (3, 4)
     assert_outputs_end(found["ids"], found["END"])
 

@@ -28,6 +28,7 @@ class UsrLetters(Base):
 def usr_letters_tiny():
   hparams = transformer.transformer_tiny()
   hparams.hidden_size = 16
+  hparams.num_hidden_layers = 1
   hparams.num_heads = 2
   hparams.batch_size = 256
   return hparams

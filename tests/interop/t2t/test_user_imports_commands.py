@@ -38,7 +38,7 @@ def test_it_runs_unchanged(upstream, tmp_path, problem, model, hparams_set, line
     run(t2t_datagen, f"--problem={problem.removesuffix('_rev')}", data, f"--tmp_dir={tmp_path}/tmp")
     names = [f"--problem={problem}", f"--model={model}", f"--hparams_set={hparams_set}"]
     steps = ["--train_steps=4", "--local_eval_frequency=4", "--eval_steps=1"]
-    steps += ["--hparams=max_length=32,batch_shuffle_size=0"]
+    steps += ["--hparams=max_length=32,batch_shuffle_size=0,num_hidden_layers=1"]
     search = "--decode_hparams=beam_size=1,extra_length=2"
     run(t2t_trainer, *names, data, out, *steps, search)
     hparams = json.loads((tmp_path / "run" / "hparams.json").read_text())
