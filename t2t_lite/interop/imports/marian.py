@@ -55,11 +55,12 @@ _NEMATUS = ("eos", "UNK")
 _SPLITTERS = (".bpe", ".tcmodel")
 
 _NPZ, _BINARY = ".npz", ".bin"
+_COMPRESSED = (".gz", ".zst", ".xz")  # Bergamot's students are published so
 
 
 def is_marian(path: pathlib.Path) -> bool:
     """Whether a path is a model of Marian's, or a folder with one."""
-    return _is_model(path) if path.is_file() else bool(_models(path))
+    return _is_model(path) if path.is_file() else bool(_models(path) or _compressed(path))
 
 
 def read(model_dir: pathlib.Path, checkpoint_path: str = "") -> OpenModel:
@@ -133,6 +134,15 @@ def _models(folder: pathlib.Path) -> list[pathlib.Path]:
     return exact or files
 
 
+def _compressed(folder: pathlib.Path) -> list[pathlib.Path]:
+    """Returns the files in a folder that may be compressed models."""
+    return [
+        path
+        for path in sorted(folder.glob("model*"))
+        if path.suffix in _COMPRESSED and path.stem.endswith((_NPZ, _BINARY))
+    ]
+
+
 def _is_model(path: pathlib.Path) -> bool:
     """Whether a file is a model, and not the state of an optimizer, or of another toolkit."""
     if path.suffix == _BINARY:
@@ -145,6 +155,10 @@ def _model_file(model_dir: pathlib.Path) -> pathlib.Path:
     if model_dir.is_file():
         return model_dir
     found, file = _models(model_dir), model_dir / FILE
+    if not found and (compressed := _compressed(model_dir)):
+        raise UserError(
+            f"{compressed[0]} is compressed: unpack the files of {model_dir} (gunzip, unzstd, unxz)"
+        )
     settings = safe_files.read_yaml(file) if file.is_file() else {}
     settings = settings if isinstance(settings, dict) else {}
     named = Decoder(file, model_dir, settings, True).files("models")

@@ -186,6 +186,13 @@ def test_a_key_of_decoder_yml_that_may_change_the_outputs(tmp_path, text: str, m
     assert message in refusal(folder)
 
 
+def test_a_compressed_model_is_to_be_unpacked(tmp_path):
+    folder = marian_folder(tmp_path / "model")
+    (folder / "model.npz").rename(folder / "model.deen.intgemm.alphas.bin.gz")
+    assert marian.is_marian(folder)
+    assert "alphas.bin.gz is compressed: unpack the files of" in refusal(folder)
+
+
 def test_a_missing_short_list_is_not_replaced_by_another(tmp_path):
     folder = marian_folder(tmp_path / "model")
     (folder / "lex.other.bin").write_bytes(marian_shortlist.written([[1]], 0, 1))
