@@ -30,6 +30,9 @@ class TransformerHParams(MixtureOfExpertsHParams):
         0, "Layers of the encoder; 0: num_hidden_layers.", minimum=0, group="Transformer"
     )
     num_decoder_layers: int = setting(0, "Layers of the decoder; 0: num_hidden_layers.", minimum=0)
+    shared_target_and_softmax_weights: bool = setting(
+        False, "One matrix for targets and softmax, whatever sources have."
+    )
     num_heads: int = setting(8, "H: attention heads (paper: h).", minimum=1)
     guided_alignment_weight: float = setting(
         0.0,

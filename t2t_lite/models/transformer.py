@@ -406,6 +406,11 @@ class Transformer(MayPrepend):
     def _decoder_arguments(self) -> dict[str, Any]:
         return {"has_inputs": self.has_inputs}
 
+    def _make_softmax_embedding(self) -> Embedding:
+        if self.hparams.shared_target_and_softmax_weights:
+            return self.targets_embedding
+        return super()._make_softmax_embedding()
+
     def _make_output_projection(self) -> OutputProjection:
         h = self.hparams
         return OutputProjection(self.softmax_embedding, h.softmax_bias, h.softmax_padding)

@@ -66,9 +66,12 @@ class TransformerEstimator(TransformerRegressor):
         h, size = self.hparams, self.inputs_vocab_size
         shares_all = h.shared_embedding_and_softmax_weights
         shares = shares_all or h.shared_embedding
+        shares_softmax = shares_all or h.shared_target_and_softmax_weights
         self.targets_embedding = make_embedding(h, size)
         self.inputs_embedding = self.targets_embedding if shares else make_embedding(h, size)
-        self.softmax_embedding = self.targets_embedding if shares_all else make_embedding(h, size)
+        self.softmax_embedding = (
+            self.targets_embedding if shares_softmax else make_embedding(h, size)
+        )
 
     def vocabulary_rows(self) -> Iterator[VocabularyRows]:
         """See `Seq2Seq.vocabulary_rows`."""

@@ -246,6 +246,18 @@ def test_shift_right_is_that_of_t2t(golden):
 
 
 @pytest.mark.parametrize(
+    ("shared", "sizes", "matrices"),
+    [(False, (13, 13), [13, 13]), (True, (13, 13), [13]), (True, (13, 17), [13, 17])],
+)
+def test_targets_and_softmax_share_one_matrix_whatever_sources_have(shared, sizes, matrices):
+    hparams = {"shared_target_and_softmax_weights": True, "shared_embedding": shared}
+    model = make_model("post_norm", *sizes, shared_embedding_and_softmax_weights=False, **hparams)
+    assert model.softmax_embedding is model.targets_embedding
+    rows = [v.shape[0] for v in model.trainable_variables if v.name == "matrix"]
+    assert sorted(rows) == matrices
+
+
+@pytest.mark.parametrize(
     ("shared", "softmax_too", "sizes", "matrices"),
     [
         (False, False, (13, 13), [13, 13, 13]),

@@ -50,6 +50,10 @@ def features_by(translator: Seq2Seq, source: list[int], output: list[int]) -> np
     [
         {"shared_embedding_and_softmax_weights": True},
         {"shared_embedding_and_softmax_weights": False, "softmax_bias": True},
+        {
+            "shared_embedding_and_softmax_weights": False,
+            "shared_target_and_softmax_weights": True,
+        },
     ],
 )
 def test_after_a_warm_start_it_reads_as_the_translator_does(form, tmp_path, caplog):

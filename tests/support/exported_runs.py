@@ -13,6 +13,7 @@ from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.interop.imports import hugging_face, marian
 from t2t_lite.interop.imports.open_model import OpenModel
 from t2t_lite.interop.imports.weights import assign
+from t2t_lite.interop.layouts.marian import TIES
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.runs.run_folder import LoadedModel
 from t2t_lite.runs.run_settings import RunSettings
@@ -70,7 +71,7 @@ def random_hparams(seed: int, **fixed: Any) -> dict[str, Any]:
     """
     random = np.random.default_rng(seed)
     heads = int(random.choice([1, 2, 4]))
-    tied, both = [(True, False), (False, True), (False, False)][random.integers(3)]
+    tied = random.choice(["", *TIES.values()])
     return {
         "num_encoder_layers": int(random.integers(1, 4)),
         "num_decoder_layers": int(random.integers(1, 4)),
@@ -80,8 +81,7 @@ def random_hparams(seed: int, **fixed: Any) -> dict[str, Any]:
         "ffn_activation": str(random.choice(["relu", "swish", "gelu"])),
         "attention_bias": bool(random.integers(2)),
         "softmax_bias": bool(random.integers(2)),
-        "shared_embedding_and_softmax_weights": tied,
-        "shared_embedding": both,
+        **{name: name == tied for name in TIES.values()},
         **fixed,
     }
 

@@ -13,8 +13,6 @@ from t2t_lite.interop.imports.marian_binary import read_binary
 from t2t_lite.interop.layouts.marian import SETTINGS
 from t2t_lite.interop.layouts.marian_binary import INPUT_MULTIPLIER, LARGEST, quantized
 
-_SOFTMAX = "Wemb"
-
 
 def arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
     """Returns the arrays of a model in binary form, but for its settings."""
@@ -27,7 +25,8 @@ class IntegerStudent:
     """Decodes greedily, one sentence at a time.
 
     Args:
-        arrays: the float32 form of the model by Marian's names; one matrix is of all ids.
+        arrays: the float32 form of the model by Marian's names; the softmax has the matrix of the
+            target.
         multipliers: of the inputs of each matrix, by the matrix's name.
         heads: of attention.
     """
@@ -37,9 +36,12 @@ class IntegerStudent:
     ) -> None:
         self._vectors = {name: values.ravel() for name, values in arrays.items()}
         self._matrices = {name: quantized(arrays[name]) for name in multipliers if name in arrays}
-        rows, multiplier = self._matrices[_SOFTMAX]
-        self._embeddings = rows.astype(np.float32) / multiplier
-        self._matrices[_SOFTMAX] = (rows.T, multiplier)
+        source, self._softmax = (
+            name if name in arrays else "Wemb" for name in ("encoder_Wemb", "decoder_Wemb")
+        )
+        self._sources, self._targets = map(_embeddings, (arrays[source], arrays[self._softmax]))
+        rows, multiplier = self._matrices[self._softmax]
+        self._matrices[self._softmax] = (rows.T, multiplier)
         self._multipliers = multipliers
         self._heads = heads
 
@@ -65,7 +67,7 @@ class IntegerStudent:
             candidates: the ids that a short list permits; none: all.
             extra: the greatest length of an output beyond twice that of the source.
         """
-        memory = self._embedded(source, 0)
+        memory = _embedded(self._sources, source, 0)
         for layer in self._layers("encoder"):
             memory = self._attention(f"{layer}_self", memory, memory)
             memory = self._feed_forward(f"{layer}_ffn", memory)
@@ -73,7 +75,7 @@ class IntegerStudent:
         cells = [np.zeros(memory.shape[1], np.float32) for _ in layers]
         found: list[int] = []
         while len(found) < 2 * len(source) + extra:
-            x = self._embedded(found[-1:] or [None], len(found))
+            x = _embedded(self._targets, found[-1:] or [None], len(found))
             for number, layer in enumerate(layers):
                 kept = 1 / (1 + np.exp(-self._product(x, f"{layer}_rnn_Wf", f"{layer}_rnn_bf")))
                 new = self._product(x, f"{layer}_rnn_W")
@@ -81,7 +83,7 @@ class IntegerStudent:
                 x = self._normalized(f"{layer}_rnn_ffn", np.maximum(cells[number], 0) + x)
                 x = self._attention(f"{layer}_context", x, memory)
                 x = self._feed_forward(f"{layer}_ffn", x)
-            logits = self._product(x, _SOFTMAX, "decoder_ff_logit_out_b")[0]
+            logits = self._product(x, self._softmax, "decoder_ff_logit_out_b")[0]
             permitted = np.asarray(candidates or range(len(logits)))
             best = int(permitted[logits[permitted].argmax()])
             if best == end:
@@ -92,15 +94,6 @@ class IntegerStudent:
     def _layers(self, side: str) -> list[str]:
         count = sum(name.endswith("_ffn_W1") for name in self._matrices if name.startswith(side))
         return [f"{side}_l{number + 1}" for number in range(count)]
-
-    def _embedded(self, ids: list[int | None], start: int) -> np.ndarray:
-        """Returns embeddings with positions; None is a zero vector."""
-        size = self._embeddings.shape[1]
-        rows = [np.zeros(size) if id_ is None else self._embeddings[id_] for id_ in ids]
-        rates = 1e-4 ** (np.arange(size // 2) / (size // 2 - 1))
-        angles = np.arange(start, start + len(ids))[:, None] * rates
-        positions = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
-        return (np.sqrt(size) * np.stack(rows) + positions).astype(np.float32)
 
     def _product(self, x: np.ndarray, name: str, bias: str = "") -> np.ndarray:
         matrix, multiplier = self._matrices[name]
@@ -133,3 +126,19 @@ class IntegerStudent:
     def _feed_forward(self, name: str, x: np.ndarray) -> np.ndarray:
         inner = np.maximum(self._product(x, f"{name}_W1", f"{name}_b1"), 0)
         return self._normalized(f"{name}_ffn", self._product(inner, f"{name}_W2", f"{name}_b2") + x)
+
+
+def _embeddings(matrix: np.ndarray) -> np.ndarray:
+    """Returns the rows of a matrix as the engine reads them in 8 bits."""
+    rows, multiplier = quantized(matrix)
+    return rows.astype(np.float32) / multiplier
+
+
+def _embedded(matrix: np.ndarray, ids: Sequence[int | None], start: int) -> np.ndarray:
+    """Returns embeddings with positions; None is a zero vector."""
+    size = matrix.shape[1]
+    rows = [np.zeros(size) if id_ is None else matrix[id_] for id_ in ids]
+    rates = 1e-4 ** (np.arange(size // 2) / (size // 2 - 1))
+    angles = np.arange(start, start + len(ids))[:, None] * rates
+    positions = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+    return (np.sqrt(size) * np.stack(rows) + positions).astype(np.float32)

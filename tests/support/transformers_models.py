@@ -25,6 +25,7 @@ from t2t_lite.interop.export import hugging_face
 from t2t_lite.interop.export.hugging_face_tokenizers import HuggingFaceSide
 from t2t_lite.interop.imports import safe_files
 from t2t_lite.interop.layouts.hugging_face import IMPOSSIBLE
+from t2t_lite.interop.layouts.marian import TIES
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text.languages import speaking
@@ -89,7 +90,7 @@ def random_imported(published: pathlib.Path, to: pathlib.Path, seed: int) -> Mad
     sizes = random_hparams(seed)
     kept = ("attention_bias", "softmax_bias")
     if run.model.inputs_embedding is not run.model.targets_embedding:  # two vocabularies
-        kept += ("shared_embedding_and_softmax_weights", "shared_embedding")
+        kept += tuple(TIES.values())
     h = run.hparams.copy(**{name: value for name, value in sizes.items() if name not in kept})
     vocab_sizes = (run.model.inputs_vocab_size, run.model.targets_vocab_size)
     run.model = with_noise(Transformer(h, *vocab_sizes), seed)

@@ -29,15 +29,17 @@ def explicit_hparams(model: Seq2Seq, program: str) -> TransformerHParams:
         UserError: it is not a plain Transformer.
     """
     h = require_plain(model, program)
-    all_tied = model.softmax_embedding is model.targets_embedding
+    both = model.inputs_embedding is model.targets_embedding
+    softmax = model.softmax_embedding is model.targets_embedding
     return h.copy(
         num_encoder_layers=h.encoder_layers,
         num_decoder_layers=h.decoder_layers,
         attention_key_channels=0 if h.key_channels == h.hidden_size else h.key_channels,
         attention_value_channels=0 if h.value_channels == h.hidden_size else h.value_channels,
         layer_final_sequence="n" if "n" in _steps(h.final_sequence) else "none",
-        shared_embedding_and_softmax_weights=all_tied,
-        shared_embedding=model.inputs_embedding is model.targets_embedding and not all_tied,
+        shared_embedding_and_softmax_weights=both and softmax,
+        shared_embedding=both and not softmax,
+        shared_target_and_softmax_weights=softmax and not both,
     )
 
 

@@ -31,6 +31,7 @@ from t2t_lite.interop.export.firefox_model import (
 from t2t_lite.interop.export.folder import new_folders, require_code
 from t2t_lite.interop.export.input_multipliers import input_multipliers
 from t2t_lite.interop.layouts import marian_binary, marian_shortlist
+from t2t_lite.interop.layouts.marian import SOURCE
 from t2t_lite.interop.layouts.parts import Part
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -94,7 +95,10 @@ Firefox itself takes models only from Mozilla's own servers.
 The engine decodes greedily, as `t2t-decoder --decode_hparams={search}` does. In float32 its
 outputs are the same; in 8 bits they may differ: compare the quality on text of yours. In web pages
 and translateLocally, an output has at most twice the subwords of its source (`extra_length=0`).
-`t2t-import --model_dir=.` makes a run folder of the float32 form again.
+{pair}`t2t-import --model_dir=.` makes a run folder of the float32 form again.
+"""
+_PAIR = """\
+Since source and target have a matrix each, fxtranslate 0.5 reads only the 8-bit form.
 """
 
 
@@ -230,6 +234,7 @@ def _write(
         shortlist_row=f"| {lex} | the short list |\n" if shortlist else "",
         arguments=", ".join(map(repr, [model, *names, *([lex] if shortlist else [])])),
         search=_SEARCH,
+        pair=_PAIR if SOURCE in arrays else "",
     )
 
 

@@ -3,6 +3,7 @@
 The engine runs one kind of Transformer; whatever differs is refused by name.
 """
 
+import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -47,7 +48,6 @@ _REQUIRED = {
     "position_offset": 0,
     "multiply_embedding_mode": "sqrt_depth",
     "use_target_space_embedding": False,
-    "shared_embedding_and_softmax_weights": True,
     "start_id": 0,
     "end_ids": "",
     "prepend_mode": "none",
@@ -69,7 +69,6 @@ _SETTINGS = {
     "lemma-dim-emb": "0",
     "right-left": "false",
     "skip": "false",
-    "tied-embeddings": "false",
     "transformer-aan-activation": "swish",
     "transformer-aan-depth": "2",
     "transformer-aan-nogate": "false",
@@ -132,9 +131,9 @@ def require_runnable(model: Seq2Seq) -> TransformerHParams:
             )
     if model.softmax_embedding is not model.targets_embedding:
         raise UserError(
-            f"vocabularies of {model.inputs_vocab_size} and {model.targets_vocab_size} ids: the "
-            "softmax of such a model has a matrix of its own, and Bergamot's engine takes the "
-            "target's embeddings; train a student with one vocabulary"
+            "the softmax of this model has a matrix of its own, where Bergamot's engine takes the "
+            "embeddings of the target: train a student with "
+            "--hparams=shared_target_and_softmax_weights=true"
         )
     for name in ("hidden_size", "filter_size"):
         if getattr(h, name) % _INNER:
@@ -184,7 +183,9 @@ def side_of(encoder: TextEncoder) -> Side:
         allows_special=False,
     )
     missing = -len(ids) % _ROWS
-    fillers = [Piece(f"<unused{number}>", 0.0, PieceKind.UNUSED) for number in range(missing)]
+    names = map("<unused{}>".format, itertools.count())
+    free = itertools.filterfalse({piece.text for piece in own}.__contains__, names)
+    fillers = [Piece(name, 0.0, PieceKind.UNUSED) for name in itertools.islice(free, missing)]
     longer = with_more_pieces(spm, fillers) if missing else spm
     return Side(longer, [*ids, *[_NO_ID] * missing], frozenset(ids[number] for number in unwritten))
 

@@ -242,6 +242,7 @@ def _config(h: TransformerHParams, kind: str, sides: Sequence[HuggingFaceSide]) 
         Fields(pathlib.Path(CONFIG), config),
         shared_embedding_and_softmax_weights=h.shared_embedding_and_softmax_weights,
         shared_embedding=h.shared_embedding,
+        shared_target_and_softmax_weights=h.shared_target_and_softmax_weights,
     )
     require_same(h, written, _CLASSES[kind], (*_FREE, *(_OF_TABLE if family.has_table else ())))
     return config if h.norm_epsilon == EPSILON else config | {NORM_EPSILON: h.norm_epsilon}
@@ -311,7 +312,9 @@ def hugging_face_arrays(
         sides: the vocabularies of source and target.
     """
     family = FAMILIES[config["model_type"]]
-    full = h.copy(attention_bias=True, softmax_bias=family.has_table)
+    # The softmax has a name of its own, unless one matrix is for all.
+    added = {"attention_bias": True, "softmax_bias": family.has_table}
+    full = h.copy(**added, shared_target_and_softmax_weights=False)
     is_tied, is_one = h.shared_embedding_and_softmax_weights, h.shared_embedding
     source, target, softmax = (
         (layout.SHARED,) * 3

@@ -16,8 +16,7 @@ from t2t_lite.models.seq2seq import Seq2Seq
 _BATCH = 16  # pairs that are read at a time
 _SPREAD = 1.1  # standard deviations beyond the mean, as Bergamot's extract_stats.py has it
 
-# The names of the softmax's input: with a short list, and without one.
-_OF_SOFTMAX = ("none", "Wemb")
+_SELECTED = "none"  # the name of the softmax's matrix with a short list
 
 
 def input_multipliers(
@@ -38,6 +37,8 @@ def input_multipliers(
         for part in parts
         if part.variable.endswith(".kernel")
     }
+    (target,) = (part.names for part in parts if part.variable == "targets_embedding.matrix")
+    softmax = (_SELECTED, *target)
     largest: dict[tuple[str, ...], list[np.ndarray]] = defaultdict(list)
     for start in range(0, len(pairs), _BATCH):
         batch = pairs[start : start + _BATCH]
@@ -52,7 +53,7 @@ def input_multipliers(
                 seen = _collector(largest[names], real, reads_source)
                 hooks.enter_context(_watched(_layer(model, path), seen))
             hidden = model.hidden({name: ops.convert_to_tensor(v) for name, v in features.items()})
-        _collector(largest[_OF_SOFTMAX], real, False)(hidden)
+        _collector(largest[softmax], real, False)(hidden)
     return {
         name: _multiplier(np.concatenate(values))
         for names, values in largest.items()

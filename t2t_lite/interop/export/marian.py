@@ -54,7 +54,6 @@ _OF_ALL = {
     "input-types": "[]",
     "lemma-dim-emb": "0",
     "output-omit-bias": "false",
-    "tied-embeddings": "false",
     "transformer-decoder-dim-ffn": "0",
     "transformer-ffn-depth": "2",
     "transformer-guided-alignment-layer": "last",
@@ -162,7 +161,7 @@ def marian_arrays(model: Seq2Seq, sides: Sequence[MarianSide]) -> dict[str, np.n
     h = explicit_hparams(model, "Marian").copy(attention_bias=True, softmax_bias=True)
     names = Embeddings.of(
         both=model.inputs_embedding is model.targets_embedding,
-        softmax=h.shared_embedding_and_softmax_weights,
+        softmax=model.softmax_embedding is model.targets_embedding,
     )
     sizes = (model.inputs_vocab_size, model.targets_vocab_size)
     parts = [*embedding_parts(h, sizes, *names), *transformer_parts(h, MarianNames())]

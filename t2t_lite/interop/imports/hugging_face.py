@@ -75,6 +75,7 @@ def read(folder: pathlib.Path) -> OpenModel:
         end_ids="+".join(map(str, ends)),
         shared_embedding_and_softmax_weights=source == target == softmax,
         shared_embedding=source == target and softmax != target,
+        shared_target_and_softmax_weights=source != target and softmax == target,
         **kinds,
     )
     orders = {softmax: order, target: order, source: sides[0].order}

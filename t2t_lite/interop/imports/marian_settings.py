@@ -101,11 +101,12 @@ def find_hparams(
             "transformer-preprocess",
             "before 1.11, Marian normalizes queries of self-attention, but not keys and values",
         )
-    both = reader.is_on("tied-embeddings-src")
-    all_tied = reader.is_on("tied-embeddings-all") or (both and reader.is_on("tied-embeddings"))
+    softmax, both = reader.is_on("tied-embeddings"), reader.is_on("tied-embeddings-src")
+    every = reader.is_on("tied-embeddings-all") or (softmax and both)
+    ties = (every, both and not every, softmax and not every)
     found: dict[str, Any] = {hparam: reader.number(name) for name, hparam in SIZES.items()}
     found |= {steps.hparam: reader.steps(name, steps.known) for name, steps in STEPS.items()}
-    found |= zip(TIES.values(), (all_tied, both and not all_tied), strict=True)
+    found |= zip(TIES.values(), ties, strict=True)
     try:
         return TransformerHParams(
             **found,

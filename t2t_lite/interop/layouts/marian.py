@@ -49,18 +49,18 @@ RECURRENT = {
 }
 # By Marian's names; before 1.12.3, its gelu was another function.
 ACTIVATIONS = {"relu": "relu", "swish": "swish", "gelu": "gelu"}
-# What Marian ties by each setting, and our hyperparameter for it. A model has at most one of them;
-# Marian's own can also tie targets and softmax alone (tied-embeddings).
+# What Marian ties by each setting, and our hyperparameter for it; of ours, a model has at most one.
 TIES = {
     "tied-embeddings-all": "shared_embedding_and_softmax_weights",
     "tied-embeddings-src": "shared_embedding",
+    "tied-embeddings": "shared_target_and_softmax_weights",
 }
 
 # Pieces of control characters, which Marian does not output.
 _CONTROL = re.compile(r"<0x[01][0-9A-F]>")
 
 # The matrix of both sides, and those of one.
-_BOTH, _SOURCE, _TARGET = "Wemb", "encoder_Wemb", "decoder_Wemb"
+_BOTH, SOURCE, _TARGET = "Wemb", "encoder_Wemb", "decoder_Wemb"
 # The softmax matrix where it is not an embedding; that of old releases is [D, V].
 _SOFTMAX, UNTRANSPOSED = "decoder_ff_logit_out_Wt", "decoder_ff_logit_out_W"
 SOFTMAX_BIAS = "decoder_ff_logit_out_b"
@@ -83,7 +83,7 @@ class Embeddings(NamedTuple):
             softmax: whether the target's is that of the softmax, too.
             is_untransposed: whether a softmax of its own is [D, V].
         """
-        source, target = (_BOTH, _BOTH) if both else (_SOURCE, _TARGET)
+        source, target = (_BOTH, _BOTH) if both else (SOURCE, _TARGET)
         own = UNTRANSPOSED if is_untransposed else _SOFTMAX
         return cls(source, target, target if softmax else own)
 

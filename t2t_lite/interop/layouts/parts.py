@@ -108,15 +108,14 @@ def embedding_parts(
         sizes: of the vocabularies of source and target.
         source: name of the source's embedding.
         target: name of the target's, perhaps the same.
-        softmax: name of the softmax matrix, perhaps the same again. If it is the target's while the
-            source has its own, ours is a copy, since no hparam ties these two alone.
+        softmax: name of the softmax matrix, perhaps the same again.
         bias: name of the bias; read if there is one.
     """
     inputs, targets = sizes
     yield Part("targets_embedding.matrix", (target,), (targets, h.hidden_size))
     if source != target:
         yield Part("inputs_embedding.matrix", (source,), (inputs, h.hidden_size))
-    if not h.shared_embedding_and_softmax_weights:
+    if not (h.shared_embedding_and_softmax_weights or h.shared_target_and_softmax_weights):
         yield Part("softmax_embedding.matrix", (softmax,), (targets, h.hidden_size))
     if h.softmax_bias:
         yield Part("output_projection.bias", (bias,), (targets,))

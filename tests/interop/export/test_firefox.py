@@ -35,6 +35,7 @@ from t2t_lite.text import vocabularies
 from t2t_lite.text.alignment.shortlist import Shortlist
 from t2t_lite.text.multilingual_encoder import MultilingualEncoder, language_symbol
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
+from t2t_lite.text.sentencepiece_model import Piece, PieceKind, pieces_of, with_more_pieces
 from t2t_lite.text.text_encoder import SPACE, VocabType
 
 TEXT = ["plain words and spaces around", "no break, carriage return; many words"] * 20
@@ -172,7 +173,10 @@ def test_the_search_is_the_engines(run, tmp_path):
         ),
         ({"layer_final_sequence": "n"}, "hparam layer_final_sequence=n"),
         ({"ffn_layer": "parameter_attention"}, "hparam ffn_layer=parameter_attention"),
-        ({"shared_embedding_and_softmax_weights": False}, "shared_embedding_and_softmax_weights="),
+        (
+            {"shared_embedding_and_softmax_weights": False, "shared_embedding": True},
+            "softmax of this model .*shared_target_and_softmax_weights=true",
+        ),
         ({"multiply_embedding_mode": "none"}, "hparam multiply_embedding_mode=none"),
         ({"attention_key_channels": 8}, "hparam attention_key_channels=8"),
         ({"end_ids": "2"}, "hparam end_ids=2"),
@@ -188,8 +192,10 @@ def test_what_the_engine_does_not_run_is_named(changes, message):
 def test_a_softmax_that_unequal_vocabularies_leave_untied_is_refused():
     sizes = {"hidden_size": 64, "filter_size": 64, "num_heads": 2, "num_encoder_layers": 1}
     model = Transformer("transformer_student_tiny_ssru", 24, 16, **sizes)
-    with pytest.raises(UserError, match="vocabularies of 24 and 16 ids: the softmax of such"):
+    with pytest.raises(UserError, match="the softmax of this model has a matrix of its own"):
         require_runnable(model)
+    tied = Transformer(model.hparams, 24, 16, shared_target_and_softmax_weights=True)
+    assert require_runnable(tied) == tied.hparams
 
 
 def test_another_model_is_named():
@@ -224,6 +230,17 @@ def test_a_vocabulary_is_filled_up_with_pieces_that_no_text_has(tmp_path):
     longer = SentencePieceEncoder(tmp_path / "longer.model")
     assert longer.vocab_size == len(side.ids)
     assert [longer.encode(line) for line in LINES] == [encoder.encode(line) for line in LINES]
+
+
+def test_what_fills_a_vocabulary_up_has_no_name_of_its_pieces(tmp_path):
+    """SentencePiece does not load a model that has a piece twice."""
+    own = vocabulary(tmp_path, VocabType.SENTENCEPIECE_UNIGRAM).model
+    more = [Piece(f"<unused{number}>", 0.0, PieceKind.UNUSED) for number in (0, 2)]
+    (tmp_path / "vocab.model").write_bytes(with_more_pieces(own, more))
+    side = side_of(SentencePieceEncoder(tmp_path / "vocab.model"))
+    assert side.ids[-1] == -1
+    names = [piece.text for piece in pieces_of(side.spm)]
+    assert len({*names}) == len(names)
 
 
 def short_list(always: list[int]) -> Shortlist:

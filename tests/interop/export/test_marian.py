@@ -49,11 +49,16 @@ def arrays(folder: pathlib.Path) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize(
     "seed",
-    [*range(2), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 20))],
+    [
+        2,
+        5,
+        *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(20) if seed not in (2, 5)),
+    ],
 )
 def test_a_random_model_comes_back(tmp_path, seed):
     """To the bit; what the format adds, a row of padding and biases, is 0."""
-    run = made_run(tmp_path, seed=seed, **random_hparams(seed, **(PRE if seed % 2 else POST)))
+    fixed = {"decoder_self": ("attention", "ssru")[seed // 2 % 2], **(PRE if seed % 2 else POST)}
+    run = made_run(tmp_path, seed=seed, **random_hparams(seed, **fixed))
     back = there_and_back(run, tmp_path)
     # Marian knows no padding, so that its row is one more: ours by theirs.
     pieces = list(back.encoders["targets"].tokens)
