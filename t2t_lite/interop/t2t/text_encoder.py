@@ -43,6 +43,7 @@ RESERVED_TOKENS = list(text_encoder.RESERVED_TOKENS)
 RESERVED_TOKENS_BYTES = [token.encode() for token in RESERVED_TOKENS]
 PAD, EOS = RESERVED_TOKENS
 NUM_RESERVED_TOKENS = len(RESERVED_TOKENS)
+_RESERVED = NUM_RESERVED_TOKENS  # users append to the tokens, and set their number
 
 # Receives the paths of vocabularies instead of reading them.
 _requested: contextvars.ContextVar[list[str] | None] = contextvars.ContextVar(
@@ -163,7 +164,7 @@ class _ReservedIds:
     @property
     def num_reserved_ids(self) -> int:
         """Number of reserved ids."""
-        return NUM_RESERVED_TOKENS
+        return _RESERVED
 
 
 class ByteTextEncoder(_ReservedIds, text_encoder.ByteTextEncoder):
@@ -174,7 +175,7 @@ class ByteTextEncoder(_ReservedIds, text_encoder.ByteTextEncoder):
     """
 
     def __init__(self, num_reserved_ids: int = NUM_RESERVED_TOKENS) -> None:
-        if num_reserved_ids != NUM_RESERVED_TOKENS:
+        if num_reserved_ids != _RESERVED:
             raise ValueError(f"num_reserved_ids={num_reserved_ids}: only 2 is available")
 
     def decode(self, ids: Sequence[int], strip_extraneous: bool = False) -> str:
@@ -221,7 +222,8 @@ class TokenTextEncoder(_ReservedIds, text_encoder.TokenTextEncoder):
 
     def _init_vocab_from_list(self, vocab_list: Iterable[str]) -> None:
         """Takes the tokens of a list."""
-        self._read("vocab_list", vocab_list, self._replace_oov)
+        others = (token for token in vocab_list if token not in RESERVED_TOKENS)
+        self._read("vocab_list", [*RESERVED_TOKENS, *others], self._replace_oov)
 
     @property
     def _token_to_id(self) -> dict[str, int]:
@@ -282,9 +284,9 @@ def _own_reserved(tokens: Sequence[str] | None) -> Sequence[str]:
         ValueError: they do not begin with those.
     """
     tokens = RESERVED_TOKENS if tokens is None else list(tokens)
-    if tokens[:NUM_RESERVED_TOKENS] != RESERVED_TOKENS:
-        raise ValueError(f"reserved_tokens={tokens}: expected {RESERVED_TOKENS} and others")
-    return tokens[NUM_RESERVED_TOKENS:]
+    if tokens[:_RESERVED] != [PAD, EOS]:
+        raise ValueError(f"reserved_tokens={tokens}: expected {[PAD, EOS]} and others")
+    return tokens[_RESERVED:]
 
 
 class SubwordTextEncoder(_ReservedIds, subword_text_encoder.SubwordTextEncoder):

@@ -27,6 +27,19 @@ def test_constants_are_t2ts():
     mlperf_log.transformer_print(key=mlperf_log.INPUT_ORDER, value=3)
 
 
+def test_users_may_append_reserved_tokens(monkeypatch, tmp_path):
+    monkeypatch.setattr(text_encoder, "RESERVED_TOKENS", [*text_encoder.RESERVED_TOKENS])
+    text_encoder.RESERVED_TOKENS.append("<UNK>")
+    monkeypatch.setattr(text_encoder, "NUM_RESERVED_TOKENS", len(text_encoder.RESERVED_TOKENS))
+    words = text_encoder.TokenTextEncoder(None, vocab_list=["a", "<UNK>"], replace_oov="<UNK>")
+    words.store_to_file(str(tmp_path / "vocab"))
+    assert (tmp_path / "vocab").read_text().split() == ["<pad>", "<EOS>", "<UNK>", "a"]
+    assert words.encode("a b") == [3, 2]
+    built = text_encoder.SubwordTextEncoder.build_from_generator(["a b"], 40)
+    assert built.all_subtoken_strings[:3] == ["<pad>_", "<EOS>_", "<UNK>_"]
+    assert (text_encoder.ByteTextEncoder().encode("a"), words.num_reserved_ids) == ([99], 2)
+
+
 def test_a_problem_may_log_as_models_do(upstream, caplog):
     from tensor2tensor.utils import t2t_model
 
