@@ -257,8 +257,8 @@ def _field_of(value: Any) -> Any:
 
 def _fitting(value: Any, kind: Any) -> Any:
     """Returns a switch that is 0 or 1, a whole number that is a float, or None, as the field's."""
-    if kind is str and value is None:
-        return "none"
+    if value is None and kind in (str, int, float):  # T2T asks only whether the value is true
+        return "none" if kind is str else kind()
     if kind is bool and value in (0, 1):
         return bool(value)
     if kind is int and isinstance(value, float) and value.is_integer():

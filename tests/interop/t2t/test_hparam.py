@@ -240,8 +240,11 @@ def test_a_set_may_be_written_out():
     fields = {"hidden_size": 64, "filter_size": 128, "num_heads": 4}
     hparams = HParams(**fields, moe_k=2, pos=None, usr_rates=(0.5,))
     hparams.label_smoothing = 0.2
+    hparams.optimizer_multistep_accumulate_steps = hparams.clip_grad_norm = None  # as in T2T
     settings = hparams.to_settings("mine")
-    expected = TransformerHParams(**fields, moe_k=2, pos="none", label_smoothing=0.2)
+    expected = TransformerHParams(
+        **fields, moe_k=2, pos="none", label_smoothing=0.2, clip_grad_norm=0.0
+    )
     assert settings.to_dict() == {**expected.to_dict(), "usr_rates": [0.5]}
 
 
