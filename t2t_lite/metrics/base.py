@@ -19,7 +19,7 @@ import logging
 from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
-from t2t_lite.errors import UsageError
+from t2t_lite.errors import UsageError, quoted
 from t2t_lite.version import __version__
 
 log = logging.getLogger(__name__)
@@ -167,9 +167,23 @@ class OutputMetric(Metric, abc.ABC):
         return ""
 
     def evaluate(self, segments: Sequence[Segment]) -> Score:
-        """Scores one or more segments; a caution is logged."""
-        rows = self.statistics(segments)
-        score = float(self.score(add_up(rows)))
+        """Scores one or more segments; a caution is logged.
+
+        Raises:
+            UsageError: what `statistics` returns is not rows of numbers, all of the same width.
+        """
+        rows = list(self.statistics(segments))
+        try:
+            totals = add_up(rows)
+        except (TypeError, ValueError):
+            totals = []
+        if not totals:
+            raise UsageError(
+                f"metric {self.name} ({type(self).__name__}): statistics returned "
+                f"{quoted(rows[:2])} for the first segments: expected a row of numbers for each "
+                "segment, all of the same width"
+            )
+        score = float(self.score(totals))
         label = self.label or self.title
         if caution := self.caution(segments):
             log.warning("%s: %s", label, caution)

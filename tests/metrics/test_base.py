@@ -287,3 +287,25 @@ def test_metrics_are_named_without_what_counts_them():
         "assert not {'tensorflow', 'keras', 'numpy', 'sacrebleu'} & set(sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", script]).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "rows", [[1.0, 2.0], [(1, 2), (1,)], [], [("a", 1), ("b", 2)], [(), ()], [None, None]]
+)
+def test_what_a_metric_returns_is_checked(rows):
+    class Mine(OutputMetric):
+        def statistics(self, segments):
+            return rows
+
+    with pytest.raises(UsageError, match=r"metric mine \(Mine\): statistics returned .* a row of"):
+        Mine("mine").evaluate([Segment("", "a", "a"), Segment("", "b", "b")])
+
+
+def test_a_metric_may_yield_its_rows():
+    class Lazy(OutputMetric):
+        def statistics(self, segments):
+            return ((len(one.output), 4) for one in segments)
+
+    found = Lazy("lazy").evaluate([Segment("", "ab", "a"), Segment("", "b", "b")])
+    assert found.values == {"lazy": 37.5}
+    assert found.statistics == [(2, 4), (1, 4)]
