@@ -64,6 +64,7 @@ class HParamsModel(keras.Model, metaclass=_Completed):
 
     hparams_class: ClassVar[type[BasicHParams]] = BasicHParams
     hparams: BasicHParams
+    _has_called_build = False
 
     def __init__(
         self,
@@ -99,7 +100,8 @@ class HParamsModel(keras.Model, metaclass=_Completed):
         first called. By Keras's rule, a model that has such layers is not built yet, and its first
         call builds it. A user's class may have a `build` of its own, which is called here.
         """
-        if is_own(type(self).build):
+        if is_own(type(self).build) and not self._has_called_build:
+            self._has_called_build = True
             self.built = False
             self.build(self._input_shapes())
         self.built = all(part.built for part in flattened(self) if part is not self)

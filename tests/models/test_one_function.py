@@ -77,6 +77,15 @@ class WithoutSteps(OnTop):
         raise NotImplementedError
 
 
+class Particular(Transformer):
+    """Takes some sources alone."""
+
+    def hidden(self, features, training=False):
+        if features["inputs"][0, 0] != 1:
+            raise ValueError("a source begins with 1")
+        return super().hidden(features, training=training)
+
+
 class OwnClassifier(TransformerClassifier):
     """A classifier."""
 
@@ -100,6 +109,7 @@ def test_steps_of_another_function_are_noticed(kind, dtype):
         (Noisy, (13, 13), {"prepend_mode": "prepend_inputs_masked_attention"}),
         (Noisy, (13, 17), {"suppressed_ids": "3+5"}),
         (WithoutSteps, (13, 13), {}),
+        (Particular, (13, 13), {}),
         (OwnClassifier, (13, 4), {}),
     ],
 )

@@ -260,7 +260,23 @@ class BuiltAlone(Transformer):
         return self.extra(super().hidden(features, training=training))
 
 
-@pytest.mark.parametrize(("kind", "more"), [(BuiltLate, 3), (BuiltAlone, 2)])
+class BuiltEncoder(OwnEncoder):
+    """An encoder that makes its layer in `build`."""
+
+    def make_layers(self):
+        super(OwnEncoder, self).make_layers()
+
+    def build(self, input_shape):
+        self.above = (a_dense(),)
+
+
+class WithBuiltEncoder(Transformer):
+    """A model with such an encoder."""
+
+    encoder_class = BuiltEncoder
+
+
+@pytest.mark.parametrize(("kind", "more"), [(BuiltLate, 3), (BuiltAlone, 2), (WithBuiltEncoder, 2)])
 def test_a_build_of_its_own_makes_weights_before_training(kind, more):
     model = kind("transformer_base", 13, 13, **SMALL)
     plain = Transformer("transformer_base", 13, 13, **SMALL)
