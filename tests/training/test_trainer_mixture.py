@@ -6,6 +6,7 @@ import signal
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from support import small_runs
 from support.marks import by_name
@@ -25,6 +26,14 @@ STEPS = 4
 def _toys():
     with toys():
         yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _as_written():
+    """Runs steps as written: tracing one takes longer than the few of a run."""
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
 
 
 @pytest.fixture(scope="module")
