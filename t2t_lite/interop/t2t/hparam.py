@@ -256,9 +256,14 @@ def _field_of(value: Any) -> Any:
 
 
 def _fitting(value: Any, kind: Any) -> Any:
-    """Returns a switch that is 0 or 1, a whole number that is a float, or None, as the field's."""
+    """Returns a switch that is 0 or 1, a whole number that is a float, and None as the field's.
+
+    So, too, a list of texts where the field is a text of them, which a comma at a line's end makes.
+    """
     if value is None and kind in (str, int, float):  # T2T asks only whether the value is true
         return "none" if kind is str else kind()
+    if kind is str and isinstance(value, list | tuple):
+        return ",".join(map(str, value))
     if kind is bool and value in (0, 1):
         return bool(value)
     if kind is int and isinstance(value, float) and value.is_integer():

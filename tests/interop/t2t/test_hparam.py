@@ -238,13 +238,12 @@ def test_basic_params_with_the_fields_of_a_transformer_are_its_set(caplog):
 def test_a_set_may_be_written_out():
     """As `tf.contrib.training.HParams(batch_size=..., ...)` in a user's function."""
     fields = {"hidden_size": 64, "filter_size": 128, "num_heads": 4}
-    hparams = HParams(**fields, moe_k=2, pos=None, usr_rates=(0.5,))
+    hparams = HParams(**fields, moe_k=2, pos=None, usr_rates=(0.5,), moe_hidden_sizes=("4096",))
     hparams.label_smoothing = 0.2
     hparams.optimizer_multistep_accumulate_steps = hparams.clip_grad_norm = None  # as in T2T
     settings = hparams.to_settings("mine")
-    expected = TransformerHParams(
-        **fields, moe_k=2, pos="none", label_smoothing=0.2, clip_grad_norm=0.0
-    )
+    others = {"pos": "none", "clip_grad_norm": 0.0, "moe_hidden_sizes": "4096"}
+    expected = TransformerHParams(**fields, **others, moe_k=2, label_smoothing=0.2)
     assert settings.to_dict() == {**expected.to_dict(), "usr_rates": [0.5]}
 
 
