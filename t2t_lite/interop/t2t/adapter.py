@@ -263,10 +263,25 @@ class ProblemAdapter(problem.Problem):
             for side in self.sides
         }
 
+    def _problem_hparams(self, data_dir: str) -> HParams:
+        """Returns what the user's `hparams` sets."""
+        given = _model_hparams(data_dir)
+        try:
+            found: HParams = self.upstream.get_hparams(given)
+        except AttributeError as error:
+            if error.obj is not given:
+                raise
+            raise UserError(
+                f"problem {self.base_name!r}: hparams reads {error.name!r} of the model's hparams, "
+                "which only some sets have, and is called before a set is chosen: write "
+                f"model_hparams.get({error.name!r}, DEFAULT)"
+            ) from error
+        return found
+
     @property
     def space_ids(self) -> tuple[int, int]:
         """The `SpaceID`s that `hparams` sets."""
-        found = self.upstream.get_hparams(_model_hparams(""))
+        found = self._problem_hparams("")
         for name in ("input_space_id", "target_space_id"):
             value = found.get(name)
             require(self, name, value, isinstance(value, int), "one of SpaceID")
@@ -274,7 +289,7 @@ class ProblemAdapter(problem.Problem):
 
     def _vocab_sizes(self, data_dir: str) -> dict[str, int]:
         """Returns the vocabulary sizes that `hparams` sets."""
-        found = self.upstream.get_hparams(_model_hparams(data_dir))
+        found = self._problem_hparams(data_dir)
         for name in ("modality", "vocab_size"):
             value = found.get(name)
             require(self, name, value, isinstance(value, Mapping), "a dictionary by feature")

@@ -69,9 +69,8 @@ class HParams:
         try:
             return self._values[RENAMED.get(name, name) if self._settings else name]
         except KeyError:
-            raise AttributeError(
-                f"unknown hparam {name!r}{did_you_mean(name, self._values)}"
-            ) from None
+            message = f"unknown hparam {name!r}{did_you_mean(name, self._values)}"
+            raise AttributeError(message, name=name, obj=self) from None
 
     def __setattr__(self, name: str, value: Any) -> None:
         if self._settings is not None:

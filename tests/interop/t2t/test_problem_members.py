@@ -409,6 +409,12 @@ def test_hparams_of_a_problem_may_read_those_of_a_model(usr, folders):
     )
 
 
+def test_a_field_that_only_a_set_of_the_users_has_is_named(usr, folders):
+    usr(_READS_MODEL.replace("model_hparams.hidden_size", "model_hparams.of_my_set"))
+    with pytest.raises(UserError, match=r"'reads_model': .* model_hparams.get\('of_my_set', "):
+        generate("reads_model", folders)
+
+
 @pytest.mark.parametrize("split", ["eval", "test"])
 def test_targets_may_be_missing_outside_training(usr, folders, caplog, split):
     usr(
