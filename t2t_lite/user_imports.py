@@ -132,6 +132,7 @@ def install(packages: Iterable[str]) -> None:
         packages: names of user directories; further calls add theirs.
     """
     _FINDER.packages += packages
+    _libraries()  # not while a finder is asked: `sysconfig` imports its settings
     if _FINDER not in sys.meta_path:
         sys.meta_path.append(_FINDER)
         sys.meta_path.insert(sys.meta_path.index(importlib.machinery.PathFinder), _USER_FINDER)
@@ -168,16 +169,19 @@ def _is_near(spec: importlib.machinery.ModuleSpec) -> bool:
     """
     places = spec.submodule_search_locations or ([spec.origin] if spec.origin else [])
     folder = os.path.dirname(next(iter(places), ""))
-    libraries = (
-        sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")
-    )
-    if spec.name == __package__ or any(map(functools.partial(_is_in, folder), libraries)):
+    if spec.name == __package__ or any(map(functools.partial(_is_in, folder), _libraries())):
         return False
     loaded = (sys.modules.get(name) for name in _FINDER.packages)
     paths = [path for module in loaded if module for path in module.__path__]
     # A directory on its own path, as of PYTHONPATH, has modules that no package names.
     inside = any(_is_in(folder, path) for path in paths)
     return inside or folder in map(os.path.dirname, paths) or bool(_IMPORTING)
+
+
+@functools.cache
+def _libraries() -> list[str]:
+    """Returns the folders of installed packages and of Python's own."""
+    return [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
 
 
 def _is_in(folder: str, other: str) -> bool:

@@ -70,6 +70,7 @@ def args(tmp_path, monkeypatch):
         teacher_minutes=1.0,
         student_minutes=1.0,
         core=1,
+        rows=range(1, len(students.ROWS) + 1),
         calls=calls,
     )
 

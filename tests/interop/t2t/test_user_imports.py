@@ -1,6 +1,7 @@
 """User directories of 2017 to 2020 are imported: models, TensorFlow 1, modules beside them."""
 
 import importlib
+import subprocess
 import sys
 
 import pytest
@@ -206,6 +207,19 @@ SEES = hasattr(reading.tf, "gfile"), hasattr(absl.logging, "tf")
     assert sys.modules["usr_rooted"].SEES == (True, False)
     assert user_imports.is_users("usr_lib.reading")
     assert not user_imports.is_users("absl.logging")
+
+
+def test_the_first_import_of_a_process_may_follow_a_user_directory(tmp_path):
+    """As in a worker: the folders of libraries are known by then, since asking for them imports."""
+    program = """
+import sys
+from t2t_lite import user_imports
+user_imports.install(["usr_none"])
+assert "colorsys" not in sys.modules
+import colorsys
+assert not user_imports.is_users("colorsys")
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=tmp_path)
 
 
 def test_no_hint_to_an_unrelated_neighbour(upstream, tmp_path):
