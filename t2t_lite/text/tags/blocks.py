@@ -268,13 +268,13 @@ def _items(run: Iterable[Token]) -> list[tuple[int, int]]:
     depth = 0
     is_menu = False
     for i, token in enumerate(run):
-        if token.name in _CONTROLS and token.kind in _TAGS:
+        if token.name in _CONTROLS and token.kind in _TAGS[:2]:
             is_menu |= token.name != "a"
             before = depth
             depth += 1 if token.kind is TokenKind.OPEN else -1
             if before + depth == 1:  # the outermost one
                 places.append(i if depth else i + 1)
-        elif not depth:
+        elif depth < 1:  # below 0, a link that began in another block has ended
             if token.kind is TokenKind.PROTECTED or token.text.strip(_BETWEEN_ITEMS):
                 return []
             is_menu |= bool(token.text.strip())

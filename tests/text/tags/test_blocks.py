@@ -38,6 +38,10 @@ from t2t_lite.text.tags.blocks import Blocks
             "<label>a <button>b</button></label> <i> </i>",
             ["<label>a <button>b</button></label> <i> </i>"],
         ),
+        (
+            "<a><p>a</p> <button>b</button> <label>c</label></a> d <a><p>e</p></a>",
+            ["a", "<button>b</button> <label>c</label></a> d", "e"],
+        ),
         ("One\n\ntwo\n  \n three", ["One", "two", "three"]),
         ("<p>one\n\ntwo</p>", ["one two"]),
         ("One <b>two\n\nthree</b>", ["One <b>two three</b>"]),
