@@ -90,12 +90,10 @@ def end_of(parts: Sequence[Event], place: int) -> int:
 def with_attributes(tag: str, given: Mapping[str, str | None]) -> str:
     """Returns a start tag with some attributes, whose values need no escapes; None: without it."""
     for name, value in given.items():
-        attribute = re.compile(rf"""(\s+){name}\s*=\s*(?:"[^"]*"|'[^']*')""")
-        if attribute.search(tag):
-            new = rf'\1{name}="{value}"' if value else ""
-            tag = attribute.sub(new, tag, count=1)
-        elif value:
-            end = re.search(r"\s*/?>\Z", tag)
-            assert end, "a start tag ends so"
-            tag = f'{tag[: end.start()]} {name}="{value}"{end[0]}'
+        end = re.search(r"\s*/?>\Z", tag)
+        assert end, "a start tag ends so"
+        old = re.search(rf"""(\s+){name}\s*=\s*(?:"[^"]*"|'[^']*')""", tag)
+        start, after, space = (*old.span(), old[1]) if old else (end.start(), end.start(), " ")
+        new = "" if value is None else f'{space}{name}="{value}"'
+        tag = f"{tag[:start]}{new}{tag[after:]}"
     return tag

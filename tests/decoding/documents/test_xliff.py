@@ -418,6 +418,13 @@ def test_targets_know_the_namespaces_of_their_source(target):
     assert upper(V12.format(text.format(target))) == V12.format(text.format(made))
 
 
+def test_namespaces_have_any_characters():
+    text = (
+        r"<trans-unit><source xmlns:a='c:\base\1'>Open</source><target xmlns:a='b'/></trans-unit>"
+    )
+    assert rf'<target xmlns:a="c:\base\1" {REVIEW}>OPEN</target>' in upper(V12.format(text))
+
+
 def test_text_in_codes_is_left_and_counted():
     document = XliffFile(unit('<ph id="1">&lt;img alt="<sub>A</sub>"/&gt;</ph> Open').encode())
     assert str(document.report) == "1 translated, 0 kept, 1 left (text in codes: 1)"
