@@ -16,7 +16,7 @@ import abc
 import dataclasses
 import enum
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, NamedTuple
 
 from t2t_lite.errors import UsageError, quoted
@@ -172,7 +172,8 @@ class OutputMetric(Metric, abc.ABC):
         Raises:
             UsageError: what `statistics` returns is not rows of numbers, all of the same width.
         """
-        rows = list(self.statistics(segments))
+        returned = self.statistics(segments)
+        rows = list(returned) if isinstance(returned, Iterable) else []
         try:
             totals = add_up(rows)
         except (TypeError, ValueError):
@@ -180,8 +181,8 @@ class OutputMetric(Metric, abc.ABC):
         if not totals:
             raise UsageError(
                 f"metric {self.name} ({type(self).__name__}): statistics returned "
-                f"{quoted(rows[:2])} for the first segments: expected a row of numbers for each "
-                "segment, all of the same width"
+                f"{quoted(rows[:2] or returned)} for the first segments: expected a row of "
+                "numbers for each segment, all of the same width"
             )
         score = float(self.score(totals))
         label = self.label or self.title

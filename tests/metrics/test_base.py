@@ -290,7 +290,7 @@ def test_metrics_are_named_without_what_counts_them():
 
 
 @pytest.mark.parametrize(
-    "rows", [[1.0, 2.0], [(1, 2), (1,)], [], [("a", 1), ("b", 2)], [(), ()], [None, None]]
+    "rows", [[1.0, 2.0], [(1, 2), (1,)], [], [("a", 1), ("b", 2)], [(), ()], [None, None], None]
 )
 def test_what_a_metric_returns_is_checked(rows):
     class Mine(OutputMetric):
