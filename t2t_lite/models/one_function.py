@@ -5,6 +5,8 @@ what a Transformer does. A class that changes one of them alone would give other
 trained for.
 """
 
+from collections.abc import Callable
+
 import keras
 import numpy as np
 from keras import ops
@@ -29,9 +31,7 @@ def require_trained_call(model: Seq2Seq) -> None:
     # A model that prepends its sources trains on more than its call returns.
     if not is_own(type(model).call) or getattr(model.hparams, "prepends_inputs", False):
         return
-    features = _features(model)
-    trained = model.output_projection(model.hidden(features))
-    if _differ(model, model(features), trained):
+    if not _agree(model, lambda features: model.output_projection(model.hidden(features))):
         raise UsageError(
             f"{type(model).__name__}: call gives other logits than output_projection of hidden, "
             "which is what training reads: change hidden in place of call"
@@ -40,13 +40,7 @@ def require_trained_call(model: Seq2Seq) -> None:
 
 def has_trained_steps(model: Seq2Seq) -> bool:
     """Whether `decode_step` gives the logits of `call`."""
-    if not is_own(type(model)):
-        return True
-    features = _features(model)
-    try:
-        return not _differ(model, model(features), _steps(model, features))
-    except Exception:  # the user's code may raise anything; who calls it sees that
-        return True
+    return not is_own(type(model)) or _agree(model, lambda features: _steps(model, features))
 
 
 def computes_as_transformer(model: Transformer) -> bool:
@@ -84,6 +78,15 @@ def _steps(model: Seq2Seq, features: Features) -> keras.KerasTensor:
         logits, state = model.decode_step(ids, ops.convert_to_tensor(step), state)
         found.append(logits)
     return ops.concatenate(found, axis=1)
+
+
+def _agree(model: Seq2Seq, other: Callable[[Features], keras.KerasTensor]) -> bool:
+    """Whether another way of computing the logits gives those of `call`."""
+    features = _features(model)
+    try:
+        return not _differ(model, model(features), other(features))
+    except Exception:  # the user's code may raise anything; who calls it sees that
+        return True
 
 
 def _differ(model: Seq2Seq, *logits: keras.KerasTensor) -> bool:

@@ -151,8 +151,6 @@ class WholeTargets(PlainKerasModel):
         model: the model, which tells all else that a search asks.
     """
 
-    can_narrow = False
-
     def __init__(self, model: Seq2Seq) -> None:
         self._model = model
         self._shifts, self._start_id = True, None
@@ -166,6 +164,14 @@ class WholeTargets(PlainKerasModel):
 
     def require_lengths(self, source: int, longest: int) -> None:
         """Does nothing: the decoder knows the limits."""
+
+    @property
+    def can_narrow(self) -> bool:
+        """Raises UsageError: whole targets have logits of all ids."""
+        raise UsageError(
+            f"{type(self._model).__name__}: its decode_step is not used, so that it cannot decode "
+            "with a short list: leave it out"
+        )
 
     def hook_attention(self, hook: AttentionHook) -> AbstractContextManager[None]:
         """Raises UsageError: attention is known for whole targets alone."""

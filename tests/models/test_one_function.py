@@ -138,8 +138,18 @@ class Counting(Transformer):
         return super().call({**features, "count": None}, training=training)
 
 
+class Choosy(Transformer):
+    """Its call takes sources that begin with 1 alone, as `Particular` does in `hidden`."""
+
+    def call(self, features, training=False):
+        if features["inputs"][0, 0] != 1:
+            raise ValueError("a source begins with 1")
+        return super().call(features, training=training)
+
+
 def test_a_call_that_training_does_not_read_is_refused():
     require_trained_call(small(Counting))
+    require_trained_call(small(Choosy))
     with pytest.raises(UsageError, match=r"Cooler: call gives other logits .*change hidden"):
         require_trained_call(small(Cooler))
 

@@ -15,6 +15,7 @@ from t2t_lite.search.ensemble import Ensemble
 from t2t_lite.search.factory import make_search
 from t2t_lite.search.plain_keras import PlainKerasModel, as_step_model
 from t2t_lite.search.sampling import RandomSearch
+from t2t_lite.text.alignment.shortlist import Shortlist
 
 INPUTS = np.array([[4, 2, 3], [1, 1, 5]], np.int32)
 TARGETS = np.array([[3, 1], [2, 4]], np.int32)
@@ -188,3 +189,5 @@ def test_a_model_is_searched_as_it_was_trained(eagerly, caplog):
             np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
     assert caplog.messages[0].startswith("OnTop: decode_step gives other logits than hidden")
     assert not [text for text in caplog.messages if text.startswith(("InSteps", "Transformer"))]
+    with pytest.raises(UsageError, match=r"OnTop: its decode_step is not used, .* short list"):
+        greedy_search(as_step_model(changed), shortlist=Shortlist([], np.zeros([13, 1]), 13))
