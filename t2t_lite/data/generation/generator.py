@@ -172,8 +172,6 @@ def read_samples(
 ) -> Iterator[Sample]:
     """Yields the samples of a split ready to be encoded: cleaned for training, and prefixed."""
     seed_random(options, split)
-    check_cleaning(problem, options)
-    check_alignments(problem, options)
     most = options.max_cases or None
     if problem.encodes_samples:
         encoded = problem.generate_encoded_samples(data_dir, tmp_dir, split)
