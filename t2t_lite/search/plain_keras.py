@@ -54,8 +54,8 @@ def as_step_model(
     if not isinstance(model, Seq2Seq) or has_trained_steps(model):
         return model
     log.warning(
-        "%s: decode_step gives other logits than hidden, which training reads: outputs are found "
-        "without decode_step, and slowly, since each step computes the whole target again. Change "
+        "%s: decode_step gives other logits than the model's call: outputs are found without "
+        "decode_step, and slowly, since each step computes the whole target again. Change "
         "both alike; what is on top of a decoder belongs to a decoder_class, whose call and step "
         "apply it",
         type(model).__name__,

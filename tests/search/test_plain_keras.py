@@ -187,7 +187,9 @@ def test_a_model_is_searched_as_it_was_trained(eagerly, caplog):
         )
         for one, other in zip(found(inputs, 5), wanted(inputs, 5), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
-    assert caplog.messages[0].startswith("OnTop: decode_step gives other logits than hidden")
+    assert caplog.messages[0].startswith(
+        "OnTop: decode_step gives other logits than the model's call"
+    )
     assert not [text for text in caplog.messages if text.startswith(("InSteps", "Transformer"))]
     with pytest.raises(UsageError, match=r"OnTop: its decode_step is not used, .* short list"):
         greedy_search(as_step_model(changed), shortlist=Shortlist([], np.zeros([13, 1]), 13))

@@ -259,7 +259,7 @@ def _fitting(value: Any, kind: Any) -> Any:
 
     So, too, a list of texts where the field is a text of them, which a comma at a line's end makes.
     """
-    if value is None and kind in (str, int, float):  # T2T asks only whether the value is true
+    if value is None and kind in (str, bool, int, float):  # T2T asks only whether the value is true
         return "none" if kind is str else kind()
     if kind is str and isinstance(value, list | tuple):
         return ",".join(map(str, value))

@@ -241,8 +241,10 @@ def test_a_set_may_be_written_out():
     hparams = HParams(**fields, moe_k=2, pos=None, usr_rates=(0.5,), moe_hidden_sizes=("4096",))
     hparams.label_smoothing = 0.2
     hparams.optimizer_multistep_accumulate_steps = hparams.clip_grad_norm = None  # as in T2T
+    hparams.shared_embedding_and_softmax_weights = None
     settings = hparams.to_settings("mine")
     others = {"pos": "none", "clip_grad_norm": 0.0, "moe_hidden_sizes": "4096"}
+    others |= {"shared_embedding_and_softmax_weights": False}
     expected = TransformerHParams(**fields, **others, moe_k=2, label_smoothing=0.2)
     assert settings.to_dict() == {**expected.to_dict(), "usr_rates": [0.5]}
 
