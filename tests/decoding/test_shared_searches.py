@@ -14,7 +14,8 @@ SIZES = {"hidden_size": 8, "num_hidden_layers": 1}
 
 
 @pytest.fixture
-def shared():
+def shared(own_searches):
+    """Shares among its own loads alone, not with the other tests of the process."""
     return SharedSearches()
 
 
