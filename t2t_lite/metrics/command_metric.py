@@ -100,20 +100,24 @@ class CommandMetric(OutputMetric):
 
     def _run(self, words: Sequence[str]) -> str:
         """Runs the program and returns its output; an interruption or its time limit ends it."""
+        process: subprocess.Popen[bytes] | None = None
         with tempfile.TemporaryFile() as errors:
             try:
-                process = subprocess.Popen(
-                    words,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.PIPE,
-                    stderr=errors,
-                    start_new_session=True,  # so that its child processes end with it
-                )
-            except OSError as error:  # such as a script without a #! line
-                raise ProgramError(f"metric {self.name!r}: {words[0]}: {error.strerror}") from None
-            try:
+                with _signals_wait():
+                    process = subprocess.Popen(
+                        words,
+                        stdin=subprocess.DEVNULL,
+                        stdout=subprocess.PIPE,
+                        stderr=errors,
+                        start_new_session=True,  # so that its child processes end with it
+                    )
                 printed, _ = process.communicate(timeout=self.time_limit)
             except BaseException as error:
+                if process is None:
+                    if not isinstance(error, OSError):
+                        raise
+                    text = f"metric {self.name!r}: {words[0]}: {error.strerror}"
+                    raise ProgramError(text) from None  # such as of a script without a #! line
                 with contextlib.suppress(ProcessLookupError):  # it has just ended
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
@@ -153,6 +157,28 @@ class CommandMetric(OutputMetric):
                 "number"
             )
         return number
+
+
+@contextlib.contextmanager
+def _signals_wait() -> Iterator[None]:
+    """Within its block, no handler of a signal runs, such as one that raises an exception.
+
+    A program whose start is interrupted would run on, and nobody would know its number.
+    """
+    received: list[int] = []
+
+    def deliver() -> None:
+        for number in received:
+            signal.raise_signal(number)
+
+    is_main = threading.current_thread() is threading.main_thread()
+    with contextlib.ExitStack() as after:
+        after.callback(deliver)  # last, when the handlers are back
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if is_main else ():
+            if callable(handler := signal.getsignal(number)):
+                after.callback(signal.signal, number, handler)
+                signal.signal(number, lambda number, _: received.append(number))
+        yield
 
 
 class _EndedBySignalError(BaseException):

@@ -183,6 +183,26 @@ def test_a_handler_of_sigterm_stays(program, tmp_path):
     wait_until(lambda: ended(tmp_path / "child"))
 
 
+def test_a_signal_during_the_start_ends_the_program(program, monkeypatch):
+    """Python looks for signals while it starts a program, which is there by then."""
+    started = []
+
+    class Interrupted(subprocess.Popen):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            started.append(self)
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(subprocess, "Popen", Interrupted)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            score(program("sleep 60"))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert started[0].returncode == -signal.SIGKILL
+
+
 def test_handlers_are_restored(program):
     before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)]
     score(program("echo 1"))
