@@ -5,24 +5,13 @@ import numpy as np
 import pytest
 from keras import ops
 
-from support.own_layers import DRY, SMALL, a_dense
+from support.own_layers import DRY, SMALL, OnTop, a_dense
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.models.one_function import has_trained_steps, require_trained_call
 from t2t_lite.models.plain_transformer import require_plain
 from t2t_lite.models.transformer import Transformer, TransformerDecoder
 from t2t_lite.models.transformer_encoder import TransformerClassifier
 from t2t_lite.models.transformer_regressor import TransformerRegressor, numbers_in
-
-
-class OnTop(Transformer):
-    """A layer of Keras's on top, in `hidden` alone."""
-
-    def make_layers(self):
-        super().make_layers()
-        self.extra = a_dense()
-
-    def hidden(self, features, training=False):
-        return self.extra(super().hidden(features, training=training))
 
 
 class Squashed(Transformer):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from support.own_layers import SMALL, a_dense
+from support.own_layers import SMALL, OnTop
 from t2t_lite.errors import UsageError
 from t2t_lite.models.seq2seq import DecodeState, shift_right
 from t2t_lite.models.transformer import Transformer
@@ -152,17 +152,6 @@ def test_an_empty_batch_has_an_empty_result(limits, longest):
     ids, scores = BeamSearch(OwnSteps(), 3)(np.zeros([0, 5], np.int32), limits)
     assert (ids.shape, scores.shape) == ((0, 3, longest), (0, 3))
     assert (ids.dtype, scores.dtype) == (np.int32, np.float32)
-
-
-class OnTop(Transformer):
-    """A layer on top of the decoder, of which the steps know nothing."""
-
-    def make_layers(self):
-        super().make_layers()
-        self.extra = a_dense()
-
-    def hidden(self, features, training=False):
-        return self.extra(super().hidden(features, training=training))
 
 
 class InSteps(OnTop):

@@ -95,3 +95,14 @@ class WithOwnLayers(Transformer):
 def with_own_layers(**changes: Any) -> WithOwnLayers:
     """Returns a small model."""
     return WithOwnLayers("transformer_base", 13, 13, **{**SMALL, **changes})
+
+
+class OnTop(Transformer):
+    """A layer of Keras's on top of the decoder, in `hidden` alone: the steps know nothing of it."""
+
+    def make_layers(self):
+        super().make_layers()
+        self.extra = a_dense()
+
+    def hidden(self, features, training=False):
+        return self.extra(super().hidden(features, training=training))

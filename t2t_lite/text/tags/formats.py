@@ -39,7 +39,7 @@ _numbered = Format(re.compile(_PRINTF), "%", has_numbers=True)
 _gcc = Format(re.compile(r"%[-+ #0.*\d$]*[qlw]*(?:hh|[a-zA-Z<>'%])"), "%")
 _BRACES = r"\{(?:[^{}]++|\{[^{}]*+\})*+\}"
 _braces = Format(re.compile(rf"\{{\{{|\}}\}}|{_BRACES}"), "{}")
-# Java writes an apostrophe as two, and what is in single ones is no placeholder.
+# Java doubles an apostrophe; what stands between single ones is not a placeholder.
 _quoting = Format(re.compile(rf"''|'[^']+'|{_BRACES}"), "{}'", has_names=True)
 _arguments = Format(re.compile(r"%L?\d+|%L?n\b"))
 _go = Format(
