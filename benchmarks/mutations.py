@@ -191,11 +191,13 @@ def _imported_folders(folder: str) -> set[str]:
     return found
 
 
-def tests_of(folder: str) -> list[str]:
-    """Returns the folders of tests of a source folder, and of those that import it."""
+def tests_of(path: pathlib.Path) -> list[str]:
+    """Returns the tests of a source file: its own, its folder's, and those of what imports it."""
+    folder = path.parent.as_posix()
     if folder == "t2t_lite":
-        return [str(path.relative_to(ROOT)) for path in sorted((ROOT / "tests").glob("test_*.py"))]
+        return [str(test.relative_to(ROOT)) for test in sorted((ROOT / "tests").glob("test_*.py"))]
     name = folder.removeprefix("t2t_lite/")
+    own = sorted((ROOT / "tests" / name).glob(f"test_{path.stem}*.py"))  # likely to notice first
     importing = [
         other.removeprefix("t2t_lite/")
         for other in source_folders()
@@ -203,7 +205,8 @@ def tests_of(folder: str) -> list[str]:
         and any(f"{one}/".startswith(f"{name}/") for one in _imported_folders(other))
     ]
     names = [name, *importing]
-    return [f"tests/{one}" for one in dict.fromkeys(names) if (ROOT / "tests" / one).is_dir()]
+    folders = [f"tests/{one}" for one in dict.fromkeys(names) if (ROOT / "tests" / one).is_dir()]
+    return [*(str(test.relative_to(ROOT)) for test in own), *folders]
 
 
 def selections() -> dict[str, list[str]]:
@@ -248,9 +251,8 @@ def judge(mutation: Mutation, tree: pathlib.Path, near_only: bool = False) -> Ou
     """Runs the tests on a mutated copy of the tree."""
     (tree / mutation.path).write_text(mutation.source, encoding="utf-8")
     try:
-        folder = mutation.path.parent.as_posix()
         for name, selection in selections().items():
-            for which, tests in (("near", tests_of(folder)), ("whole", ["tests"])):
+            for which, tests in (("near", tests_of(mutation.path)), ("whole", ["tests"])):
                 if near_only and which == "whole":
                     continue
                 test = first_failure(tree, tests, selection)

@@ -1,6 +1,7 @@
 """What benchmarks/mutations.py changes, and which tests it takes for near ones."""
 
 import ast
+import pathlib
 import random
 
 import pytest
@@ -46,13 +47,13 @@ def test_each_kind_of_expression_has_its_opposite(mutations, source, wanted):
     assert found == wanted
 
 
-def test_near_tests_are_those_of_the_folder_and_of_its_importers(mutations):
-    near = mutations.tests_of("t2t_lite/layers")
-    assert near[0] == "tests/layers"
+def test_near_tests_are_those_of_the_file_its_folder_and_the_importers(mutations):
+    near = mutations.tests_of(pathlib.Path("t2t_lite/layers/dropout.py"))
+    assert near[:2] == ["tests/layers/test_dropout.py", "tests/layers"]
     assert "tests/models" in near
     assert "tests/data/corpora" not in near
-    assert mutations.tests_of("bin") == ["tests/bin"]
-    assert "tests/test_files.py" in mutations.tests_of("t2t_lite")
+    assert mutations.tests_of(pathlib.Path("bin/t2t-bleu")) == ["tests/bin"]
+    assert "tests/test_files.py" in mutations.tests_of(pathlib.Path("t2t_lite/api.py"))
 
 
 @pytest.mark.integration
