@@ -76,14 +76,16 @@ class Model:
 # The encoder is the same in all, so that a student can begin with the teacher's; 4 decoder layers
 # make a teacher of 11 million parameters.
 _SIZES = "filter_size=1024,num_heads=4"
-_SCRATCH = "learning_rate_constant=0.5,learning_rate_warmup_steps=1000"
+_TEACHER = "learning_rate_constant=0.5,learning_rate_warmup_steps=1000"
+# A student that begins with random weights has a quarter of the teacher's time.
+_SCRATCH = "learning_rate_constant=0.8,learning_rate_warmup_steps=250"
 _FURTHER = "learning_rate_constant=0.15,learning_rate_warmup_steps=200"
 _STUDENT = f"{_SIZES},label_smoothing=0.1"
 MODELS = {
     "teacher": Model(
         HUMAN,
         "transformer_small",
-        f"num_encoder_layers=6,num_decoder_layers=4,{_SIZES},{_SCRATCH}",
+        f"num_encoder_layers=6,num_decoder_layers=4,{_SIZES},{_TEACHER}",
     ),
     "scratch": Model(HUMAN, "transformer_student_tiny_e6d2", f"{_STUDENT},{_SCRATCH}"),
     "shallow": Model(
