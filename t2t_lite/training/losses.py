@@ -13,6 +13,9 @@ from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.layers.dense import EXCLUDED, OutputProjection
 from t2t_lite.models.seq2seq import Seq2Seq
 
+# Maps the logits of each pass [C, V] and the targets [C] to losses [count], summed over tokens.
+LogitLosses = Callable[[Sequence[tf.Tensor], tf.Tensor], tf.Tensor]
+
 
 def summed_loss(
     model: Seq2Seq, hidden: tf.Tensor, targets: tf.Tensor, scale: tf.Tensor | float = 1.0
@@ -163,16 +166,15 @@ def summed_cross_entropy(
     """
     cross_entropy = cross_entropy_of(projection)
 
-    def chunk_loss(hidden: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
-        logits = tf.cast(projection(hidden), tf.float32)  # [C, V]
-        losses = cross_entropy(logits, targets, label_smoothing)
+    def summed(logits: Sequence[tf.Tensor], targets: tf.Tensor) -> tf.Tensor:
+        losses = cross_entropy(tf.cast(logits[0], tf.float32), targets, label_smoothing)
         return scale * tf.reduce_sum(tf.where(tf.not_equal(targets, 0), losses, 0.0))
 
     if not chunk_tokens:
-        return chunk_loss(hidden, targets)
+        return summed([projection(hidden)], targets)
     loss, _ = sum_over_chunks(
-        lambda hidden, targets: chunk_loss(hidden[0], targets)[None],
-        projection.variables,
+        projection,
+        lambda logits, targets: summed(logits, targets)[None],
         hidden[None],
         targets,
         chunk_tokens,
@@ -181,12 +183,13 @@ def summed_cross_entropy(
 
 
 def sum_over_chunks(
-    chunk_losses: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
-    weights: Sequence[keras.Variable],
+    projection: OutputProjection,
+    losses_of: LogitLosses,
     hidden: tf.Tensor,
     targets: tf.Tensor,
     chunk_tokens: int | tf.Tensor,
     count: int = 1,
+    fused: bool = False,
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Sums losses in a loop over chunks of tokens.
 
@@ -194,17 +197,31 @@ def sum_over_chunks(
     training step, are freed before the next chunk, and the backward pass needs none.
 
     Args:
-        chunk_losses: maps `hidden` [P, C, D] and `targets` [C] of a chunk to its losses [count].
-        weights: the variables that `chunk_losses` reads.
+        projection: maps hidden features [C, D] to logits [C, V].
+        losses_of: the losses of a chunk.
         hidden: [P, N, D], of P passes over the same tokens.
         targets: [N], ids of the correct subwords; 0 is padding.
         chunk_tokens: C, at most.
         count: number of the losses.
+        fused: whether XLA computes losses and their gradients by logits, in one program for each
+            length of a chunk, which reads and writes the logits fewer times.
 
     Returns:
         The sum of all losses, a scalar; and of each [count], for reports, without gradients.
     """
     hidden, targets = _chunks(hidden, targets, chunk_tokens)
+    weights = projection.variables
+
+    def with_gradients(
+        logits: Sequence[tf.Tensor], targets: tf.Tensor
+    ) -> tuple[tf.Tensor, Sequence[tf.Tensor]]:
+        with tf.GradientTape() as tape:
+            tape.watch(logits)
+            losses = losses_of(logits, targets)
+        return losses, tape.gradient(losses, logits)
+
+    if fused:
+        with_gradients = tf.function(with_gradients, jit_compile=True)
 
     @tf.custom_gradient
     def total(
@@ -219,8 +236,10 @@ def sum_over_chunks(
                 keras.StatelessScope(list(zip(weights, values, strict=True))),
             ):
                 tape.watch([chunk, *values])
-                more = chunk_losses(chunk, targets[i])
-            first, *rest = tape.gradient(more, [chunk, *values])
+                # Not in one product for all passes: joining their gradients would need more memory.
+                logits = [projection(of_pass) for of_pass in tf.unstack(chunk)]
+            more, by_logits = with_gradients(logits, targets[i])
+            first, *rest = tape.gradient(logits, [chunk, *values], by_logits)
             sums = (a + b for a, b in zip(by_weights, rest, strict=True))
             return i + 1, losses + more, by_hidden.write(i, first), *sums
 

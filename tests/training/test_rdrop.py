@@ -57,7 +57,7 @@ class TwoMinds(Transformer):
         return hidden * ops.cast(factor, hidden.dtype)[:, None, None]
 
 
-def summed_loss(projection, hidden, targets, label_smoothing, alpha, chunk_tokens=0, scale=1.0):
+def summed_loss(projection, hidden, targets, label_smoothing, alpha, chunk_tokens=8, scale=1.0):
     losses = rdrop_losses(projection, label_smoothing, alpha)
     return summed_pair_losses(projection, hidden, targets, losses, chunk_tokens, scale)
 
@@ -125,7 +125,7 @@ def test_value_and_gradients_are_those_of_the_definition(tokens):
 
     wanted = with_gradients(lambda: naive(projection, hidden, targets, 3.0))
     assert (np.abs(wanted[2]).max() > 0.1) == (tokens > 0)
-    for chunk in (0, 1, 2, 5, 100):
+    for chunk in (1, 2, 5, 100):
         arguments = (projection, hidden, targets, 0.1, ALPHA, chunk, 3.0)
         found = with_gradients(lambda arguments=arguments: summed_loss(*arguments)[0])
         for one, other in zip(found, wanted, strict=True):

@@ -1,7 +1,7 @@
 """What objectives share that read every sentence twice."""
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 import tensorflow as tf
@@ -11,6 +11,9 @@ from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.training.features import Features
 from t2t_lite.training.losses import real_tokens, sum_over_chunks
 from t2t_lite.training.objectives.objective import Loss, Objective
+
+# Of logits in memory. Shorter chunks cost more loops; longer ones, more padding in the last.
+_LEAST_ROWS = 128
 
 # Maps the logits of both passes [C, V] and the targets [C] to cross entropies and penalties [C].
 TokenLosses = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
@@ -46,7 +49,7 @@ class TwoPasses(Objective):
             model.output_projection,
             *real_pairs(model, hidden, targets),
             self.token_losses(model),
-            model.hparams.loss_chunk_tokens,
+            model.hparams.loss_chunk_tokens or max(model.hparams.batch_size // 2, _LEAST_ROWS),
             scale,
         )
         return Loss(total, [penalty])
@@ -76,7 +79,7 @@ def summed_pair_losses(
     hidden: tf.Tensor,
     targets: tf.Tensor,
     token_losses: TokenLosses,
-    chunk_tokens: int = 0,
+    chunk_tokens: int,
     scale: tf.Tensor | float = 1.0,
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Sums cross entropy and penalty over tokens.
@@ -86,22 +89,35 @@ def summed_pair_losses(
         hidden: [2, N, D], of two passes.
         targets: [N], ids of the correct subwords; 0 is padding, with loss 0.
         token_losses: both losses of each token.
-        chunk_tokens: number of rows of logits, of both passes, in memory at a time; 0: N, as many
-            as a single pass has.
+        chunk_tokens: number of rows of logits, of both passes, in memory at a time.
         scale: factor of the loss, see `losses.summed_cross_entropy`.
 
     Returns:
         The sum in nats times `scale`, a float32 scalar; and the penalty in it, without gradients.
     """
 
-    def chunk_losses(hidden: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
-        # Not in one product for both passes: joining their gradients would need more memory.
-        first, second = (tf.cast(projection(hidden[i]), tf.float32) for i in (0, 1))  # [C, V]
+    def summed(logits: Sequence[tf.Tensor], targets: tf.Tensor) -> tf.Tensor:
+        first, second = (tf.cast(of_pass, tf.float32) for of_pass in logits)
         losses = tf.stack(token_losses(first, second, targets))
         return scale * tf.reduce_sum(tf.where(tf.not_equal(targets, 0), losses, 0.0), axis=1)
 
-    pairs = (chunk_tokens or tf.shape(targets)[0]) + 1
-    loss, losses = sum_over_chunks(
-        chunk_losses, projection.variables, hidden, targets, tf.maximum(pairs // 2, 1), count=2
-    )
+    length = _chunk_length(tf.shape(targets)[0], (chunk_tokens + 1) // 2)
+    missing = _missing(tf.shape(targets)[0], length)
+    hidden = tf.pad(hidden, [[0, 0], [0, missing], [0, 0]])
+    targets = tf.pad(targets, [[0, missing]])
+    loss, losses = sum_over_chunks(projection, summed, hidden, targets, length, count=2, fused=True)
     return loss, losses[1]
+
+
+def _chunk_length(tokens: tf.Tensor, longest: int) -> tf.Tensor:
+    """Returns the length of chunks, of at most eight, that needs the least padding.
+
+    XLA compiles once for each length.
+    """
+    lengths = tf.constant(sorted({max(1, longest * part // 16) for part in range(9, 17)}))
+    return lengths[tf.argmin(_missing(tokens, lengths))]
+
+
+def _missing(tokens: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
+    """Returns how many tokens fill the last chunk, or the only one."""
+    return tf.maximum(-(-tokens // length), 1) * length - tokens
