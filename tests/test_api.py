@@ -137,6 +137,14 @@ def test_a_keras_file_is_loaded_in_a_new_process(backend, order, tmp_path):
     assert done.stdout == f"(None, 3) {backend == 'tensorflow'}\n"
 
 
+def test_arguments_of_keras_reach_it(tmp_path):
+    model = keras.Sequential([keras.Input([2]), keras.layers.Dense(3)])
+    model.compile("sgd", "mse")
+    model.save(tmp_path / "model.keras")
+    compiled = [t2t.load_model(tmp_path / "model.keras", compile=c).compiled for c in (True, False)]
+    assert compiled == [True, False]
+
+
 def test_a_run_folder_is_not_a_keras_file(run):
     with pytest.raises(UserError, match=r"run folder: use t2t_lite\.open_run\('.*'\)\.model\(\)"):
         t2t.load_model(run.folder)

@@ -163,6 +163,7 @@ class InSteps(OnTop):
         return self.output_projection(self.extra(x), kernel), after._replace(weights=state.weights)
 
 
+@pytest.mark.integration
 def test_a_model_is_searched_as_it_was_trained(eagerly, caplog):
     changed = OnTop("transformer_base", 13, 13, **SMALL)
     right = InSteps("transformer_base", 13, 13, **SMALL)

@@ -131,6 +131,7 @@ def test_explained_shares_by_hand(own, of_other, shares):
 # ---- the file
 
 
+@pytest.mark.integration
 def test_each_pair_has_the_score_that_it_has_alone(config, runs, capsys):
     whole = [tuple(side.replace("\n", " ") for side in pair) for pair in PAIRS if all(pair)]
     assert len(whole) == 5
