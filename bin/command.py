@@ -117,8 +117,8 @@ class Command:
                 "output: set PYTHONIOENCODING=utf-8",
                 UserError.exit_code,
             )
-        except KeyboardInterrupt:
-            code = self._fail("interrupted", _INTERRUPTED)
+        except KeyboardInterrupt as error:
+            code = self._fail(str(error) or "interrupted", _INTERRUPTED)
         if argv is None:
             gc.freeze()  # the process ends: no last search for garbage, which takes 0.2 seconds
         sys.exit(code)

@@ -195,7 +195,10 @@ class BasicHParams(HParams):
         group="Numerics",
     )
     loss_chunk_tokens: int = setting(
-        0, "Target tokens whose logits are computed at once, to save memory; 0: all.", minimum=0
+        0,
+        "Target tokens whose logits are computed at once, to save memory; 0: all, but with R-Drop "
+        "and SimCut, half of batch_size.",
+        minimum=0,
     )
     xla_compile: bool = setting(
         False, "Compile the gradient step with XLA, once for each bucket of lengths."

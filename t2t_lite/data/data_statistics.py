@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import tensorflow as tf
 
-from t2t_lite.data.batching import BatchingScheme
+from t2t_lite.data.batching import UNLIMITED, BatchingScheme
 from t2t_lite.data.example_reader import (
     MOST_EXAMPLES,
     ExampleReader,
@@ -48,12 +48,15 @@ class DataStatistics:
     def __str__(self) -> str:
         seen = self.examples + self.dropped_long + self.dropped_short
         scope = "" if self.complete else f"of the first {seen:,} records: "
-        return (
+        lines = [
             f"{scope}{self.examples:,} examples with {self.source_tokens:,} source and "
-            f"{self.target_tokens:,} target subwords; {self.dropped_long:,} dropped as longer than "
-            f"max_length={self.scheme.max_length} (the longest has {self.longest}), "
-            f"{self.dropped_short:,} as shorter than min_length={self.scheme.min_length}"
-        )
+            f"{self.target_tokens:,} target subwords, the longest with {self.longest}"
+        ]
+        if self.scheme.max_length < UNLIMITED:
+            lines += [f"{self.dropped_long:,} dropped above max_length={self.scheme.max_length}"]
+        if self.scheme.min_length:
+            lines += [f"{self.dropped_short:,} dropped below min_length={self.scheme.min_length}"]
+        return "; ".join(lines)
 
 
 def count_examples(

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 
 from t2t_lite.errors import UserError
 
+_STOPPED = "stopped by {}; run the same command again to resume"
+
 
 class PreemptionError(UserError):
     """SIGTERM arrived, and everything is saved: the same command resumes the run."""
@@ -49,9 +51,9 @@ class StopSignals(contextlib.AbstractContextManager["StopSignals"]):
     def check(self) -> None:
         """Raises the exception of the signal that has arrived, if any."""
         if self.received is signal.SIGINT:
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt(_STOPPED.format("Ctrl-C"))
         if self.received:
-            raise PreemptionError("stopped by SIGTERM; run the same command again to resume")
+            raise PreemptionError(_STOPPED.format("SIGTERM"))
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:

@@ -7,6 +7,7 @@ import tensorflow as tf
 from t2t_lite import processor
 from t2t_lite.data.generation import findings
 from t2t_lite.errors import UntrainableError
+from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.models.frozen_weights import frozen_summary
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs.run_folder import RunFolder
@@ -37,13 +38,7 @@ def log_settings(
     )
     if summary := frozen_summary(model):
         log.info("%s", summary)
-    log.info(
-        "batches of %d parts: %d devices × %d accumulation, up to %s subwords per side",
-        run.parts,
-        replicas,
-        run.parts // replicas,
-        f"{run.parts * run.hparams.batch_size:,}",
-    )
+    log.info("%s", size_of_batches(run.hparams, run.parts, replicas))
     on_cpu = all("CPU" in name for name in strategy.extended.worker_devices)
     if on_cpu and (line := processor.slow_dtype(run.hparams.dtype)):
         log.warning("%s", line)
@@ -58,6 +53,14 @@ def log_settings(
         log.warning("the data's text: %s", line)
 
 
+def size_of_batches(hparams: BasicHParams, parts: int, replicas: int) -> str:
+    """Returns how many subwords a batch has at most, and how it is divided, if it is."""
+    largest = f"batches of up to {parts * hparams.batch_size:,} source and as many target subwords"
+    if parts == 1:
+        return largest
+    return f"{largest}, in {parts} parts: {replicas} devices × {parts // replicas} accumulation"
+
+
 def try_largest_batch(train_step: TrainStep, data: TrainingData, workers: Workers) -> None:
     """Tries the largest batch, changing nothing, so that lack of memory shows at the start.
 
@@ -67,8 +70,8 @@ def try_largest_batch(train_step: TrainStep, data: TrainingData, workers: Worker
     hparams = train_step.hparams
     sentences, length = data.largest_batch
     log.info(
-        "trying the largest batch, %d × %d subwords per side and device; if memory runs out "
-        "here, lower batch_size or max_length with --hparams",
+        "trying the largest batch, %d sentences of %d subwords per side and device; if memory "
+        "runs out here, lower batch_size or max_length with --hparams",
         sentences,
         length,
     )
@@ -78,7 +81,7 @@ def try_largest_batch(train_step: TrainStep, data: TrainingData, workers: Worker
             train_step(ones, step=0, learn=False)
     except tf.errors.ResourceExhaustedError as error:
         raise UntrainableError(
-            f"the largest batch, {sentences} × {length} subwords per side, does not fit into "
+            f"the largest batch, {sentences} sentences of {length} subwords, does not fit into "
             f"memory: lower batch_size={hparams.batch_size} or "
             f"max_length={hparams.max_length} with --hparams"
         ) from error

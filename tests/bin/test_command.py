@@ -183,6 +183,7 @@ def test_a_finished_command_exits_with_0(capsys):
         (PermissionError(errno.EACCES, "Permission denied", "f"), 1, "f: Permission denied"),
         (OSError("cannot reach the server"), 1, "cannot reach the server"),
         (KeyboardInterrupt(), 130, "interrupted"),
+        (KeyboardInterrupt("stopped by Ctrl-C"), 130, "stopped by Ctrl-C"),
     ],
 )
 def test_failures_are_one_line(error, code, line, capsys):

@@ -93,8 +93,12 @@ def test_statistics(tmp_path):
     assert (statistics.source_tokens, statistics.target_tokens) == (3 + 10, 4 + 10)
     assert (statistics.longest, statistics.complete) == (30, True)
     assert str(statistics) == (
-        "2 examples with 13 source and 14 target subwords; 2 dropped as longer than max_length=10 "
-        "(the longest has 30), 1 as shorter than min_length=3"
+        "2 examples with 13 source and 14 target subwords, the longest with 30; 2 dropped above "
+        "max_length=10; 1 dropped below min_length=3"
+    )
+    every = batching_scheme(100, 10, 4, 1.5, drop_long_sequences=False)
+    assert str(count_examples(paths, every, ExampleReader())) == (
+        "5 examples with 27 source and 48 target subwords, the longest with 30"
     )
     # What is cut is not dropped, and a copy has no long target.
     assert count_examples(paths, scheme, ExampleReader(copy=True)).dropped_long == 1

@@ -13,6 +13,7 @@ from t2t_lite.training.preemption import PreemptionError, StopSignals
 
 # What each signal raises.
 RAISED = {signal.SIGTERM: PreemptionError, signal.SIGINT: KeyboardInterrupt}
+NAMES = {signal.SIGTERM: "SIGTERM", signal.SIGINT: "Ctrl-C"}
 
 
 @pytest.fixture(autouse=True)
@@ -88,7 +89,8 @@ def test_sigterm_again_still_waits_but_ctrl_c_again_does_not(number, sent):
                 survived.append(count)
                 send(number)
 
-    with StopSignals() as stop, pytest.raises(RAISED[number]):
+    message = f"stopped by {NAMES[number]}; run the same command again to resume"
+    with StopSignals() as stop, pytest.raises(RAISED[number], match=message):
         train(stop)
     assert len(survived) == sent
 

@@ -110,7 +110,7 @@ def test_a_good_run(data_dir, usr_dir, capsys):
     out = capsys.readouterr().out
     assert "train: 300 examples" in out
     assert "dev: 6 examples" in out
-    assert "batches of 1 parts: 1 devices × 1 accumulation, up to 2,048 subwords per side" in out
+    assert "batches of up to 2,048 source and as many target subwords\n" in out
     predicted, measured = (
         int(re.search(rf"{word} ([\d,]+) MiB", out)[1].replace(",", ""))
         for word in ("predicted", "measured")
@@ -180,7 +180,7 @@ def test_the_cost_is_that_of_the_runs_data(data_dir, monkeypatch, capsys, change
     dry_run(config(data_dir, hparams="batch_size=64,max_length=64", **changes))
     out = capsys.readouterr().out
     assert re.findall(r"^(\w+): \d+ examples", out, re.MULTILINE) == splits
-    assert "batches of 4 parts: 2 devices × 2 accumulation, up to 256 subwords per side" in out
+    assert "256 source and as many target subwords, in 4 parts: 2 devices × 2 accumulation" in out
     buckets = re.findall(r"^ +\d+ +(\d+) +\d+ +[\d,]+ +(\d+)$", out, re.MULTILINE)
     steps = sum(int(examples) / (4 * int(sentences)) for sentences, examples in buckets)
     assert steps > 1
