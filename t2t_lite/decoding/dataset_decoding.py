@@ -16,6 +16,8 @@ from t2t_lite.text.text_encoder import UNKNOWN_WORD
 
 log = logging.getLogger(__name__)
 
+_SEVERAL = 10  # sources that ought to have different outputs
+
 
 class Decodes(NamedTuple):
     """A decoded split of the data: one entry for each example."""
@@ -29,6 +31,16 @@ class Decodes(NamedTuple):
         """Scores the outputs; see `score_by_metrics`."""
         given = self.outputs, self.references, self.sources, self.language
         return score_by_metrics(metrics, *given)
+
+    def only_output(self) -> str | None:
+        """Returns the output if it is the same whatever the source; None: it is not, or may be.
+
+        With few sources or one reference, that says nothing.
+        """
+        texts = {output.text for output in self.outputs}
+        if len(texts) > 1 or len({*self.sources}) < _SEVERAL or len({*self.references}) < 2:
+            return None
+        return texts.pop()
 
     def segment_records(self, metrics: Iterable[str]) -> Iterator[dict[str, str | float]]:
         """Yields a record of each output: its texts, and its scores alone."""

@@ -183,7 +183,8 @@ class Evaluator:
         for score in scores:
             values |= score.values
         samples = sample_table(decodes), images
-        return _Evaluated(part, values, samples, [score.summary for score in scores])
+        summaries = [score.summary for score in scores]
+        return _Evaluated(part, values, samples, summaries, decodes.only_output())
 
     def decoded(self, part: Part) -> Decodes:
         """Decodes a part of the split with the current weights.
@@ -220,6 +221,7 @@ class _Evaluated:
         values: by name, without its label.
         samples: for TensorBoard; None if there are no outputs.
         summaries: of its metrics.
+        only_output: what all sources have; None: they have several.
         error: why there are no outputs; None if there are.
     """
 
@@ -227,12 +229,22 @@ class _Evaluated:
     values: Values
     samples: tuple[list[list[str]], Sequence[np.ndarray]] | None = None
     summaries: Sequence[str] = ()
+    only_output: str | None = None
     error: NoOutputError | None = None
 
     def log(self, step: int, place: str) -> None:
         """Logs the values; or that the model gives NaN in decoding, in which training continues."""
         if self.error is None:
             _log_values(step, place, self.values, self.summaries)
+            if self.only_output is not None:
+                log.warning(
+                    "step %d: all outputs are %r, whatever the source. Early in training, that is "
+                    "usual. If it remains, the model does not read its sources: end this run, and "
+                    "start another with a lower learning rate or a longer warm-up, or, in a "
+                    "post-norm model, with --hparams=initializer_gain=0.25",
+                    step,
+                    self.only_output,
+                )
             return
         log.error(
             "step %d: loss %.4f, and no %s: %s. An evaluation with NaN is never chosen as the "

@@ -43,6 +43,7 @@ from t2t_lite.serving.request_translator import RequestTranslator
 from t2t_lite.serving.requests import TranslationRequest
 from t2t_lite.study.insights import job
 from t2t_lite.text.text_encoder import EOS_ID, ByteTextEncoder
+from t2t_lite.training import evaluation
 from t2t_lite.training.callbacks import Callbacks
 from t2t_lite.training.cluster.workers import Workers
 from t2t_lite.training.evaluation import Evaluator
@@ -289,6 +290,33 @@ def test_a_diverged_evaluation_is_reported_and_training_continues(caplog, monkey
     assert values.keys() == {"loss", "bleu"}
     assert all(map(math.isnan, values.values())), "not a BLEU of 0"
     assert "step 30: loss nan, and no bleu: eval example 2: the model outputs NaN" in caplog.text
+
+
+@pytest.mark.parametrize(("sources", "is_told"), [(12, True), (9, False)])
+def test_outputs_that_do_not_depend_on_the_source_are_told(sources, is_told, caplog, monkeypatch):
+    """Ten sources or more; with fewer, it may be right."""
+    texts = [str(number) for number in range(sources)]
+    outputs = [Output("Tom ist groß.")] * sources
+    monkeypatch.setattr(evaluation, "attention_images", lambda *_: [])
+    evaluator = evaluator_of(None, ["exact_match"])
+    evaluator._model, evaluator._readers = None, {"": None}
+    metrics = types.SimpleNamespace(write=lambda *_: None, write_samples=lambda *_, **__: None)
+    evaluator.decoded = lambda part: dataset_decoding.Decodes(texts, texts, outputs)
+    evaluator(1000, metrics)
+    message = "step 1000: all outputs are 'Tom ist groß.', whatever the source"
+    assert (message in caplog.text) == is_told
+    evaluator.decoded = lambda part: dataset_decoding.Decodes(
+        texts, texts, [*outputs[1:], Output("Tom")]
+    )
+    caplog.clear()
+    evaluator(2000, metrics)
+    assert "whatever the source" not in caplog.text
+
+
+def test_one_reference_may_be_the_output_of_all_sources():
+    texts = [str(number) for number in range(12)]
+    found = dataset_decoding.Decodes(texts, ["yes"] * 12, [Output("yes")] * 12)
+    assert found.only_output() is None
 
 
 def test_a_metric_whose_program_fails_is_nan_and_training_continues(caplog):
