@@ -13,9 +13,9 @@ each training, words of the sources a second, BLEU of both tests, and the megaby
 engine reads. Each row from the fourth on changes one thing in the row before.
 
 The last rows are of a student for Bergamot's engine, with a recurrent decoder: its layers are
-post-norm, so that it does not begin with the teacher's weights. Like the student in the third row,
-it learns from the human pairs alone, for as many minutes, and again for as many updates. Their
-updates in equal minutes tell the speed of training.
+post-norm, so that it does not begin with the teacher's weights, and has a lower rate. Like the
+student in the third row, it learns from the human pairs alone, for as many minutes, and again for
+as many updates. Their updates in equal minutes tell the speed of training.
 
 The teacher of an hour is weak, so its pairs stand beside the human ones.
 

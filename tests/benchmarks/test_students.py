@@ -128,9 +128,11 @@ def test_a_row_changes_one_thing():
         assert sum(changes) == 1, row.name
 
 
-def test_the_recurrent_student_differs_from_the_third_row_in_its_layers_alone():
+def test_the_recurrent_student_differs_from_the_third_row_in_its_layers_and_rate_alone():
     other = students.MODELS[students.STUDENTS[2].model]
     for name in ("ssru", "ssru, equal updates"):
         model = students.MODELS[name]
-        assert dataclasses.replace(model, hparams_set=other.hparams_set, updates_of="") == other
+        rate = model.hparams.replace(students._POST_NORM, students._SCRATCH)
+        wanted = {"hparams_set": other.hparams_set, "hparams": rate, "updates_of": ""}
+        assert dataclasses.replace(model, **wanted) == other
     assert students.MODELS["ssru, equal updates"].updates_of == students.STUDENTS[2].model
