@@ -20,8 +20,9 @@ as many updates. Their updates in equal minutes tell the speed of training.
 The teacher of an hour is weak, so its pairs stand beside the human ones.
 
 Training is limited by time; the figures in docs/ took 50 minutes for the teacher and 12 minutes for
-each student, on two cores. Steps whose output exists are skipped, so that a killed command resumes
-when it is run again. `--rows=3,10` makes only these rows, and trains only what they need.
+each student, on two cores, and 70 minutes on one core where no teacher is. Steps whose output
+exists are skipped, so that a killed command resumes when it is run again. `--rows=3,10` makes only
+these rows, and trains only what they need.
 """
 
 import argparse
@@ -79,7 +80,7 @@ _SIZES = "filter_size=1024,num_heads=4"
 _TEACHER = "learning_rate_constant=0.5,learning_rate_warmup_steps=1000"
 # A student that begins with random weights has a quarter of the teacher's time.
 _SCRATCH = "learning_rate_constant=0.8,learning_rate_warmup_steps=250"
-# At this rate, a post-norm encoder forgets which token is where (docs/results.md).
+# Post-norm encoders lose their tokens at a rate that rises as fast as `_SCRATCH` (docs/results.md).
 _POST_NORM = "learning_rate_constant=0.5,learning_rate_warmup_steps=500"
 _FURTHER = "learning_rate_constant=0.15,learning_rate_warmup_steps=200"
 _STUDENT = f"{_SIZES},label_smoothing=0.1"

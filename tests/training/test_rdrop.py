@@ -30,7 +30,7 @@ from t2t_lite.models.transformer_encoder import TransformerClassifier
 from t2t_lite.training.diagnosis import Diagnosis
 from t2t_lite.training.losses import smoothed_cross_entropy
 from t2t_lite.training.objectives.rdrop import RDrop, rdrop_losses
-from t2t_lite.training.objectives.two_passes import summed_pair_losses
+from t2t_lite.training.objectives.two_passes import _chunk_length, summed_pair_losses
 
 PARTS, ALPHA = 2, 5.0
 SMALL = (
@@ -106,9 +106,11 @@ def naive(projection, hidden, targets, scale):
     return scale * tf.reduce_sum(tf.where(targets != 0, losses, 0.0))
 
 
-@pytest.mark.parametrize("tokens", [0, 1, 14])
-def test_value_and_gradients_are_those_of_the_definition(tokens):
-    """However the tokens are divided; some are padding."""
+@pytest.mark.parametrize(("tokens", "chunks"), [(0, None), (1, None), (14, None), (14, [5])])
+def test_value_and_gradients_are_those_of_the_definition(tokens, chunks, request):
+    """However the tokens are divided, with XLA and without it; some are padding."""
+    if chunks is None:
+        request.getfixturevalue("eagerly")  # XLA takes a second for each length
     embedding = Embedding(11, 6)
     projection = OutputProjection(embedding)
     rng = np.random.default_rng(0)
@@ -125,12 +127,25 @@ def test_value_and_gradients_are_those_of_the_definition(tokens):
 
     wanted = with_gradients(lambda: naive(projection, hidden, targets, 3.0))
     assert (np.abs(wanted[2]).max() > 0.1) == (tokens > 0)
-    for chunk in (1, 2, 5, 100):
+    for chunk in chunks or (1, 2, 5, 100):
         arguments = (projection, hidden, targets, 0.1, ALPHA, chunk, 3.0)
         found = with_gradients(lambda arguments=arguments: summed_loss(*arguments)[0])
         for one, other in zip(found, wanted, strict=True):
             # Features, log-probabilities of ids, a sum over tokens; there and back.
             assert_close(one, other, 2 * (6 + 11 + tokens))
+
+
+@pytest.mark.parametrize("longest", [1, 5, 64, 1024])
+def test_chunks_need_little_padding_and_are_few(longest):
+    lengths, more, step = set(), max(1, longest // 16), -(-longest // 16)
+    for tokens in range(0, 5 * longest, max(1, longest // 64)):
+        length = int(_chunk_length(tf.constant(tokens), longest))
+        lengths.add(length)
+        chunks, fewest = (max(1, -(-tokens // one)) for one in (length, longest))
+        # As few as can be, of equal length, which a step of the lengths rounds up, take no less.
+        assert chunks * length >= tokens
+        assert chunks * (length + more) <= tokens + fewest * (step + more)
+    assert len(lengths) <= 16, "XLA compiles for each"
 
 
 def test_equal_passes_have_no_penalty():

@@ -102,7 +102,7 @@ def summed_pair_losses(
         return scale * tf.reduce_sum(tf.where(tf.not_equal(targets, 0), losses, 0.0), axis=1)
 
     length = _chunk_length(tf.shape(targets)[0], (chunk_tokens + 1) // 2)
-    missing = _missing(tf.shape(targets)[0], length)
+    missing = _chunks_of(tf.shape(targets)[0], length) * length - tf.shape(targets)[0]
     hidden = tf.pad(hidden, [[0, 0], [0, missing], [0, 0]])
     targets = tf.pad(targets, [[0, missing]])
     loss, losses = sum_over_chunks(projection, summed, hidden, targets, length, count=2, fused=True)
@@ -110,14 +110,14 @@ def summed_pair_losses(
 
 
 def _chunk_length(tokens: tf.Tensor, longest: int) -> tf.Tensor:
-    """Returns the length of chunks, of at most eight, that needs the least padding.
+    """Returns the length of chunks that takes the least time, one of sixteen.
 
-    XLA compiles once for each length.
+    XLA compiles once for each. A chunk takes as long as some more tokens would.
     """
-    lengths = tf.constant(sorted({max(1, longest * part // 16) for part in range(9, 17)}))
-    return lengths[tf.argmin(_missing(tokens, lengths))]
+    lengths = tf.constant(sorted({max(1, longest * part // 16) for part in range(1, 17)}))
+    return lengths[tf.argmin(_chunks_of(tokens, lengths) * (lengths + lengths[0]))]
 
 
-def _missing(tokens: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
-    """Returns how many tokens fill the last chunk, or the only one."""
-    return tf.maximum(-(-tokens // length), 1) * length - tokens
+def _chunks_of(tokens: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
+    """Returns the number of chunks, at least one."""
+    return tf.maximum(-(-tokens // length), 1)
