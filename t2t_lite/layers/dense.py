@@ -379,10 +379,12 @@ class OutputProjection(Layer):
         """
         return () if self.embedding.is_narrow else self._kernel()
 
-    def rows(self, ids: keras.KerasTensor) -> OutputRows:
-        """Returns the weights of some ids [U]."""
-        bias = () if self.bias is None else ops.take(self.bias, ids)
-        return OutputRows(ids, self._kernel(ids), bias)
+    def rows(self, ids: keras.KerasTensor | None = None) -> OutputRows:
+        """Returns the weights of some ids [U], or of all."""
+        bias = () if self.bias is None else ops.convert_to_tensor(self.bias)
+        if ids is None:
+            return OutputRows(ops.arange(self.embedding.vocab_size), self._kernel(), bias)
+        return OutputRows(ids, self._kernel(ids), () if self.bias is None else ops.take(bias, ids))
 
     def _kernel(self, ids: keras.KerasTensor | None = None) -> keras.KerasTensor:
         """Returns the weights [D, V], or those of some ids [D, U]."""
@@ -411,3 +413,7 @@ class GivenLogits(OutputProjection):
     def kernel(self) -> tuple[()]:
         """Returns an empty tuple: there are no weights."""
         return ()
+
+    def rows(self, ids: keras.KerasTensor | None = None) -> OutputRows:
+        """Returns no weights."""
+        return OutputRows(ids, (), ())

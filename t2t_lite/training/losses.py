@@ -10,7 +10,7 @@ import keras
 import tensorflow as tf
 
 from t2t_lite.hparams.basic import BasicHParams
-from t2t_lite.layers.dense import EXCLUDED, OutputProjection
+from t2t_lite.layers.dense import EXCLUDED, OutputProjection, OutputRows
 from t2t_lite.models.seq2seq import Seq2Seq
 
 # Maps the logits of each pass [C, V] and the targets [C] to losses [count], summed over tokens.
@@ -209,15 +209,14 @@ def sum_over_chunks(
     Returns:
         The sum of all losses, a scalar; and of each [count], for reports, without gradients.
     """
+    passes = hidden.shape[0]
     hidden, targets = _chunks(hidden, targets, chunk_tokens)
-    weights = projection.variables
+    ids, *weights = projection.rows()  # cast and transposed once, not for each chunk
 
-    def with_gradients(
-        logits: Sequence[tf.Tensor], targets: tf.Tensor
-    ) -> tuple[tf.Tensor, Sequence[tf.Tensor]]:
+    def with_gradients(logits: tf.Tensor, targets: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         with tf.GradientTape() as tape:
             tape.watch(logits)
-            losses = losses_of(logits, targets)
+            losses = losses_of(tf.split(logits, passes), targets)
         return losses, tape.gradient(losses, logits)
 
     if fused:
@@ -231,21 +230,18 @@ def sum_over_chunks(
             i: tf.Tensor, losses: tf.Tensor, by_hidden: tf.TensorArray, *by_weights: tf.Tensor
         ) -> tuple[tf.Tensor | tf.TensorArray, ...]:
             chunk = hidden[i]
-            with (
-                tf.GradientTape() as tape,
-                keras.StatelessScope(list(zip(weights, values, strict=True))),
-            ):
+            with tf.GradientTape() as tape:
                 tape.watch([chunk, *values])
-                # Not in one product for all passes: joining their gradients would need more memory.
-                logits = [projection(of_pass) for of_pass in tf.unstack(chunk)]
+                rows = OutputRows(ids, *tf.nest.pack_sequence_as(weights, values))
+                logits = projection(chunk, rows)
             more, by_logits = with_gradients(logits, targets[i])
             first, *rest = tape.gradient(logits, [chunk, *values], by_logits)
-            sums = (a + b for a, b in zip(by_weights, rest, strict=True))
+            sums = (a + tf.cast(b, a.dtype) for a, b in zip(by_weights, rest, strict=True))
             return i + 1, losses + more, by_hidden.write(i, first), *sums
 
         chunks = tf.shape(hidden)[0]
         by_hidden = tf.TensorArray(hidden.dtype, chunks, element_shape=hidden.shape[1:])
-        zeros = [tf.zeros_like(value) for value in values]
+        zeros = [tf.zeros_like(value, tf.float32) for value in values]
         _, losses, by_hidden, *by_weights = tf.while_loop(
             lambda i, *_: i < chunks,
             body,
@@ -253,16 +249,20 @@ def sum_over_chunks(
             parallel_iterations=1,  # or the logits of several chunks would exist at a time
         )
         gradients = (by_hidden.stack(), *by_weights)
-        sums = tf.reduce_sum(losses), losses
-        return sums, lambda upstream, _: [tf.cast(upstream, g.dtype) * g for g in gradients]
 
-    return total(hidden, *(tf.convert_to_tensor(variable) for variable in weights))
+        def backward(upstream: tf.Tensor, _: tf.Tensor) -> list[tf.Tensor]:
+            products = (tf.cast(upstream, g.dtype) * g for g in gradients)
+            return [tf.cast(g, x.dtype) for g, x in zip(products, (hidden, *values), strict=True)]
+
+        return (tf.reduce_sum(losses), losses), backward
+
+    return total(hidden, *tf.nest.flatten(weights))
 
 
 def _chunks(
     hidden: tf.Tensor, targets: tf.Tensor, chunk_tokens: int | tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Divides `hidden` [P, N, D] and `targets` [N] into [N/C, P, C, D] and [N/C, C], padded."""
+    """Divides `hidden` [P, N, D] and `targets` [N] into [N/C, P C, D] and [N/C, C], padded."""
     passes, tokens, channels = keras.ops.shape(hidden)  # integers where static
     chunks = keras.ops.maximum((tokens + chunk_tokens - 1) // chunk_tokens, 1)
     length = (tokens + chunks - 1) // chunks  # chunks of equal length need the least padding
@@ -270,4 +270,5 @@ def _chunks(
     hidden = tf.pad(hidden, [[0, 0], [0, padding], [0, 0]])
     hidden = tf.reshape(hidden, [passes, chunks, length, channels])
     targets = tf.reshape(tf.pad(targets, [[0, padding]]), [chunks, length])
-    return tf.transpose(hidden, [1, 0, 2, 3]), targets
+    hidden = tf.transpose(hidden, [1, 0, 2, 3])
+    return tf.reshape(hidden, [chunks, passes * length, channels]), targets

@@ -58,7 +58,7 @@ class TwoMinds(Transformer):
 
 
 def summed_loss(projection, hidden, targets, label_smoothing, alpha, chunk_tokens=8, scale=1.0):
-    losses = rdrop_losses(projection, label_smoothing, alpha)
+    losses = rdrop_losses(label_smoothing, alpha)
     return summed_pair_losses(projection, hidden, targets, losses, chunk_tokens, scale)
 
 

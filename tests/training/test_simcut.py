@@ -39,7 +39,7 @@ TERMS = step_terms(FORWARD, 2 * PARTS * 3 * 7)
 
 
 def summed_loss(projection, hidden, targets, label_smoothing, alpha, chunk_tokens=8, scale=1.0):
-    losses = simcut_losses(projection, label_smoothing, alpha)
+    losses = simcut_losses(label_smoothing, alpha)
     return summed_pair_losses(projection, hidden, targets, losses, chunk_tokens, scale)
 
 

@@ -12,18 +12,15 @@ the same here. The factor ½ leaves the loss, its gradient and `clip_grad_norm` 
 Adam's updates hardly depend on it.
 """
 
-from collections.abc import Callable
-
 import keras
 import tensorflow as tf
 
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
-from t2t_lite.layers.dense import OutputProjection
 from t2t_lite.models.auxiliary_losses import hidden_and_statistics
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.training.features import Features
-from t2t_lite.training.losses import cross_entropy_of
+from t2t_lite.training.objectives.token_distributions import TokenDistributions
 from t2t_lite.training.objectives.two_passes import TokenLosses, TwoPasses
 
 # A small rate may drop nothing at once.
@@ -76,51 +73,25 @@ class RDrop(TwoPasses):
     def token_losses(self, model: Seq2Seq) -> TokenLosses:
         """See `TwoPasses.token_losses`."""
         h = model.hparams
-        return rdrop_losses(model.output_projection, h.label_smoothing, h.rdrop_alpha)
+        return rdrop_losses(h.label_smoothing, h.rdrop_alpha)
 
 
-def rdrop_losses(projection: OutputProjection, label_smoothing: float, alpha: float) -> TokenLosses:
+def rdrop_losses(label_smoothing: float, alpha: float) -> TokenLosses:
     """Returns what gives the cross entropy and the penalty of each token.
 
     Args:
-        projection: made the logits.
         label_smoothing: ε.
         alpha: α of the module's description.
     """
-    cross_entropy = cross_entropy_of(projection)
 
     def token_losses(
-        first: tf.Tensor, second: tf.Tensor, targets: tf.Tensor
+        first: TokenDistributions, second: TokenDistributions, targets: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        entropies = cross_entropy(first, targets, label_smoothing)
-        entropies += cross_entropy(second, targets, label_smoothing)
-        return 0.5 * entropies, 0.25 * alpha * symmetric_divergence(first, second)
+        entropies = first.cross_entropy(targets, label_smoothing)
+        entropies += second.cross_entropy(targets, label_smoothing)
+        # Σ (p1 - p2)(log p1 - log p2), where the logarithms' normalisers cancel.
+        difference = first.logits - second.logits
+        divergences = first.mean(difference) - second.mean(difference)
+        return 0.5 * entropies, 0.25 * alpha * divergences
 
     return token_losses
-
-
-@tf.custom_gradient
-def symmetric_divergence(
-    z1: tf.Tensor, z2: tf.Tensor
-) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
-    """Returns KL(p1 ‖ p2) + KL(p2 ‖ p1) of the distributions with logits z1 and z2.
-
-    Args:
-        z1: [N, V], float32.
-        z2: [N, V], float32.
-
-    Returns:
-        [N] in nats.
-    """
-    p1, p2 = tf.nn.softmax(z1), tf.nn.softmax(z2)  # in a graph, those of the cross entropy
-    # Σ (p1 - p2)(log p1 - log p2), where the logarithms' normalisers cancel.
-    difference = z1 - z2
-    mean1 = tf.reduce_sum(p1 * difference, axis=1)
-    mean2 = tf.reduce_sum(p2 * difference, axis=1)
-
-    def backward(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        by_z1 = p1 * (difference - (mean1 - 1.0)[:, None]) - p2
-        by_z2 = p2 * ((mean2 + 1.0)[:, None] - difference) - p1
-        return by_z1 * upstream[:, None], by_z2 * upstream[:, None]
-
-    return mean1 - mean2, backward

@@ -11,12 +11,15 @@ from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.training.features import Features
 from t2t_lite.training.losses import real_tokens, sum_over_chunks
 from t2t_lite.training.objectives.objective import Loss, Objective
+from t2t_lite.training.objectives.token_distributions import TokenDistributions
 
-# Of logits in memory. Shorter chunks cost more loops; longer ones, more padding in the last.
-_LEAST_ROWS = 128
+# Of logits in memory, as a share of a batch and at least. More would not stay in a cache.
+_PART, _LEAST_ROWS = 16, 128
 
-# Maps the logits of both passes [C, V] and the targets [C] to cross entropies and penalties [C].
-TokenLosses = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
+# Maps the distributions of both passes and the targets [C] to cross entropies and penalties [C].
+TokenLosses = Callable[
+    [TokenDistributions, TokenDistributions, tf.Tensor], tuple[tf.Tensor, tf.Tensor]
+]
 
 
 class TwoPasses(Objective):
@@ -49,7 +52,7 @@ class TwoPasses(Objective):
             model.output_projection,
             *real_pairs(model, hidden, targets),
             self.token_losses(model),
-            model.hparams.loss_chunk_tokens or max(model.hparams.batch_size // 2, _LEAST_ROWS),
+            model.hparams.loss_chunk_tokens or max(model.hparams.batch_size // _PART, _LEAST_ROWS),
             scale,
         )
         return Loss(total, [penalty])
@@ -97,7 +100,7 @@ def summed_pair_losses(
     """
 
     def summed(logits: Sequence[tf.Tensor], targets: tf.Tensor) -> tf.Tensor:
-        first, second = (tf.cast(of_pass, tf.float32) for of_pass in logits)
+        first, second = (TokenDistributions.of(projection, of_pass) for of_pass in logits)
         losses = tf.stack(token_losses(first, second, targets))
         return scale * tf.reduce_sum(tf.where(tf.not_equal(targets, 0), losses, 0.0), axis=1)
 
