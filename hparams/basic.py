@@ -196,8 +196,8 @@ class BasicHParams(HParams):
     )
     loss_chunk_tokens: int = setting(
         0,
-        "Target tokens whose logits are computed at once, to save memory; 0: all, but with R-Drop "
-        "and SimCut, half of batch_size.",
+        "Target tokens whose logits are computed at once; fewer need less memory. 0: as many as "
+        "are fastest.",
         minimum=0,
     )
     xla_compile: bool = setting(

@@ -13,6 +13,9 @@ from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.layers.dense import EXCLUDED, OutputProjection, OutputRows
 from t2t_lite.models.seq2seq import Seq2Seq
 
+# Logits in float32 (12 MB) that one operation leaves in a processor's cache for the next.
+_CACHED_LOGITS = 3_000_000
+
 # Maps the logits of each pass [C, V] and the targets [C] to losses [count], summed over tokens.
 LogitLosses = Callable[[Sequence[tf.Tensor], tf.Tensor], tf.Tensor]
 
@@ -27,9 +30,33 @@ def summed_loss(
         hidden,
         targets,
         model.hparams.label_smoothing,
-        model.hparams.loss_chunk_tokens,
+        model.hparams.loss_chunk_tokens or _fastest_chunk(model, hidden),
         scale,
     )
+
+
+def _fastest_chunk(model: Seq2Seq, hidden: tf.Tensor) -> int:
+    """Returns the number of tokens whose logits are best computed at a time; 0: all."""
+    rows = cached_rows(model)
+    return rows if least_rows(hidden) <= rows < model.hparams.batch_size else 0
+
+
+def cached_rows(model: Seq2Seq) -> int:
+    """Returns the number of rows of logits that operations pass on in a processor's cache.
+
+    It is a whole batch on a GPU, and where XLA makes one program of these operations and others.
+    """
+    if model.hparams.xla_compile or tf.config.list_logical_devices("GPU"):
+        return model.hparams.batch_size
+    return _CACHED_LOGITS // model.targets_vocab_size
+
+
+def least_rows(hidden: tf.Tensor) -> int:
+    """Returns the least number of rows of logits that should be a chunk: 2 D of `hidden` [..., D].
+
+    For each chunk, D rows are added to the gradient of the weights.
+    """
+    return 2 * hidden.shape[-1]
 
 
 def real_tokens(

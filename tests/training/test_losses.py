@@ -1,9 +1,13 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from support.rounding import assert_close
+from t2t_lite import registry
 from t2t_lite.layers.dense import EXCLUDED, Embedding, GivenLogits, OutputProjection
+from t2t_lite.training import losses
 from t2t_lite.training.losses import (
     smoothed_among_possible,
     smoothed_cross_entropy,
@@ -115,6 +119,30 @@ def test_chunks_give_value_and_gradients_of_the_whole(tokens):
             assert_close(one, other, 2 * (6 + 2 * 11 + tokens))
 
 
+@pytest.mark.parametrize(
+    ("vocabulary", "channels", "changes", "chunk"),
+    [
+        (10_000, 128, {}, 300),
+        (8_000, 128, {}, 375),
+        (10_000, 128, {"loss_chunk_tokens": 50}, 50),
+        # All at once: gradients of wide weights would cost more than the cache saves,
+        (32_000, 512, {}, 0),
+        # a batch is that short itself,
+        (10_000, 128, {"batch_size": 256}, 0),
+        # or XLA keeps most numbers out of memory.
+        (10_000, 128, {"xla_compile": True}, 0),
+    ],
+)
+def test_chunks_stay_in_the_cache_where_that_pays(
+    vocabulary, channels, changes, chunk, monkeypatch
+):
+    hparams = registry.hparams("transformer_base").copy(**changes)
+    model = SimpleNamespace(hparams=hparams, targets_vocab_size=vocabulary, output_projection=None)
+    monkeypatch.setattr(losses, "summed_cross_entropy", lambda *arguments: arguments[4])
+    hidden, targets = tf.zeros([1, 2, channels]), tf.ones([1, 2], tf.int32)
+    assert losses.summed_loss(model, hidden, targets) == chunk
+
+
 # ---- logits that exclude ids
 
 
@@ -132,17 +160,17 @@ def test_excluded_ids_get_no_share_of_the_smoothing(smoothing):
     given = tf.constant(logits)
     with tf.GradientTape() as tape:
         tape.watch(given)
-        losses = smoothed_among_possible(given, tf.constant(targets), smoothing)
-    gradients = tape.gradient(losses, given).numpy()
+        found = smoothed_among_possible(given, tf.constant(targets), smoothing)
+    gradients = tape.gradient(found, given).numpy()
     for rows, first in ((slice(0, 2), 2), (slice(2, 3), 0)):
         possible = tf.constant(logits[rows, first:])
         with tf.GradientTape() as tape:
             tape.watch(possible)
             wanted = smoothed_cross_entropy(possible, targets[rows] - first, smoothing)
-        assert_close(losses[rows], wanted, 2 * 6)
+        assert_close(found[rows], wanted, 2 * 6)
         assert_close(gradients[rows, first:], tape.gradient(wanted, possible), 2 * 6)
         assert not gradients[rows, :first].any()
-    assert losses[3] == 0.0
+    assert found[3] == 0.0
     assert not gradients[3].any()
 
 

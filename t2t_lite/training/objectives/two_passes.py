@@ -9,12 +9,12 @@ import tensorflow as tf
 from t2t_lite.layers.dense import OutputProjection
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.training.features import Features
-from t2t_lite.training.losses import real_tokens, sum_over_chunks
+from t2t_lite.training.losses import cached_rows, least_rows, real_tokens, sum_over_chunks
 from t2t_lite.training.objectives.objective import Loss, Objective
 from t2t_lite.training.objectives.token_distributions import TokenDistributions
 
-# Of logits in memory, as a share of a batch and at least. More would not stay in a cache.
-_PART, _LEAST_ROWS = 16, 128
+# Of logits in memory. Shorter chunks cost more loops.
+_LEAST_ROWS = 128
 
 # Maps the distributions of both passes and the targets [C] to cross entropies and penalties [C].
 TokenLosses = Callable[
@@ -48,11 +48,13 @@ class TwoPasses(Objective):
         self, model: Seq2Seq, hidden: tf.Tensor, targets: tf.Tensor, scale: tf.Tensor | float = 1.0
     ) -> Loss:
         """Returns the cross entropy of the objective, and its penalty."""
+        h = model.hparams
+        rows = max(cached_rows(model), least_rows(hidden))
         total, penalty = summed_pair_losses(
             model.output_projection,
             *real_pairs(model, hidden, targets),
             self.token_losses(model),
-            model.hparams.loss_chunk_tokens or max(model.hparams.batch_size // _PART, _LEAST_ROWS),
+            h.loss_chunk_tokens or min(rows, max(h.batch_size // 2, _LEAST_ROWS)),
             scale,
         )
         return Loss(total, [penalty])
