@@ -246,10 +246,10 @@ class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
                 f"checkpoint of step {step} not saved ({kept}): {describe_os_error(error)}"
             ) from error
         log.info(
-            "checkpoint of step %d: paused %.0f ms, written in %.0f ms",
+            "checkpoint of step %d written in %.0f ms; training paused for %.0f ms",
             step,
-            1000 * paused,
             1000 * (time.monotonic() - began),
+            1000 * paused,
         )
 
     def _up_to(self, step: int) -> list[str]:

@@ -170,9 +170,9 @@ class ProgressLine(contextlib.AbstractContextManager["ProgressLine"]):
         line = (
             f"step {step:,}/{self._train_steps:,}  loss {values['loss']:.4f}{more}  "
             f"rate {values['learning_rate']:.3g}  {totals.tokens / steps * speed:,.0f} target "
-            f"tokens/s  {speed:.2f} steps/s of {totals.source_tokens / parts:,.0f}+"
+            f"tokens/s  {speed:.2f} steps/s  per device {totals.source_tokens / parts:,.0f}+"
             f"{totals.tokens / parts:,.0f} tokens, {totals.sentences / parts:,.0f} sentences, "
-            f"{values['padding_share']:.0%} padding/device  "
+            f"{values['padding_share']:.0%} padding  "
             f"ETA {duration((self._train_steps - step) / speed)}"
         )
         if "skipped_steps" in values:

@@ -178,7 +178,7 @@ def test_the_newest_are_kept_and_listed(tmp_path, caplog):
     listed = tf.train.get_checkpoint_state(str(tmp_path)).all_model_checkpoint_paths
     assert list(listed) == checkpoint_files.checkpoints(tmp_path)
     assert len(os.listdir(tmp_path)) == 2 * 2 + 1
-    assert "checkpoint of step 10: paused" in caplog.text
+    assert "checkpoint of step 10 written in" in caplog.text
 
 
 DAMAGES = {

@@ -55,8 +55,8 @@ def test_a_line_is_per_step_and_device(clock, caplog):
     window = totals()
     speeds = line.update(3, window, train_values(window, 0.001))
     assert caplog.messages == [
-        "step 3/10  loss 1.0000  rate 0.001  50 target tokens/s  0.50 steps/s of 45+50 tokens, "
-        "5 sentences, 5% padding/device  ETA 0:00:14"
+        "step 3/10  loss 1.0000  rate 0.001  50 target tokens/s  0.50 steps/s  per device "
+        "45+50 tokens, 5 sentences, 5% padding  ETA 0:00:14"
     ]
     assert speeds == {
         "target_tokens_per_second": 50.0,
@@ -99,7 +99,10 @@ def test_steps_that_were_skipped_are_steps(clock, caplog):
     speeds = line.update(3, window, train_values(window, 0.001))
     assert speeds["target_tokens_per_second"] == 50.0
     assert speeds["flops_per_second"] == 1e6
-    assert "50 target tokens/s  0.50 steps/s of 45+50 tokens, 5 sentences" in caplog.messages[0]
+    assert (
+        "50 target tokens/s  0.50 steps/s  per device 45+50 tokens, 5 sentences"
+        in caplog.messages[0]
+    )
     assert caplog.messages[0].endswith("  2 steps skipped: gradient not finite")
 
 

@@ -387,5 +387,6 @@ def with_text(pairs: Iterable[Pair], name: str, bad: BadInput) -> Iterator[Sampl
     if not kept:
         raise DataError(f"{name}: no pair has text on both sides")
     if empty:
-        log.warning("%s: dropped %d of %d pairs: one side is empty", name, empty, kept + empty)
-    log.info("%s: %d pairs", name, kept)
+        of = f"{empty:,} of {kept + empty:,}"
+        log.warning("%s: dropped %s pairs: one side is empty", name, of)
+    log.info("%s: %s pairs", name, f"{kept:,}")
