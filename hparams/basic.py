@@ -196,8 +196,8 @@ class BasicHParams(HParams):
     )
     loss_chunk_tokens: int = setting(
         0,
-        "Target tokens whose logits are computed at once; fewer need less memory. 0: as many as "
-        "are fastest.",
+        "Target tokens whose logits are computed at once (R-Drop and SimCut: half as many); fewer "
+        "need less memory. 0: as many as are fastest, which are all on a GPU.",
         minimum=0,
     )
     xla_compile: bool = setting(

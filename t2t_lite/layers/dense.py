@@ -303,10 +303,10 @@ def drop_symbols(
 
 
 class OutputRows(NamedTuple):
-    """The weights of some ids."""
+    """The weights of some ids, or of all."""
 
-    ids: keras.KerasTensor  # [U], of which the first is padding
-    kernel: keras.KerasTensor  # [D, U]
+    ids: keras.KerasTensor | None  # [U], of which the first is padding
+    kernel: keras.KerasTensor | tuple[()]  # [D, U], if there is one
     bias: keras.KerasTensor | tuple[()]  # [U], if there is one
 
 
@@ -381,7 +381,7 @@ class OutputProjection(Layer):
 
     def rows(self, ids: keras.KerasTensor | None = None) -> OutputRows:
         """Returns the weights of some ids [U], or of all."""
-        bias = () if self.bias is None else ops.convert_to_tensor(self.bias)
+        bias = () if self.bias is None else self.bias.value
         if ids is None:
             return OutputRows(ops.arange(self.embedding.vocab_size), self._kernel(), bias)
         return OutputRows(ids, self._kernel(ids), () if self.bias is None else ops.take(bias, ids))
@@ -405,7 +405,9 @@ class GivenLogits(OutputProjection):
         return []
 
     def call(
-        self, hidden: keras.KerasTensor, kernel: keras.KerasTensor | tuple[()] | None = None
+        self,
+        hidden: keras.KerasTensor,
+        kernel: keras.KerasTensor | OutputRows | tuple[()] | None = None,
     ) -> keras.KerasTensor:
         """Returns `hidden`."""
         return hidden

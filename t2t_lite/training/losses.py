@@ -13,7 +13,7 @@ from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.layers.dense import EXCLUDED, OutputProjection, OutputRows
 from t2t_lite.models.seq2seq import Seq2Seq
 
-# Logits in float32 (12 MB) that one operation leaves in a processor's cache for the next.
+# 12 MB in float32, which stay in a processor's cache from one operation to the next.
 _CACHED_LOGITS = 3_000_000
 
 # Maps the logits of each pass [C, V] and the targets [C] to losses [count], summed over tokens.
@@ -24,39 +24,33 @@ def summed_loss(
     model: Seq2Seq, hidden: tf.Tensor, targets: tf.Tensor, scale: tf.Tensor | float = 1.0
 ) -> tf.Tensor:
     """Returns `scale` times the summed losses of `targets` [B, T], given `hidden` [B, T, D]."""
-    hidden, targets = real_tokens(model.hparams, hidden, targets)
+    h = model.hparams
+    hidden, targets = real_tokens(h, hidden, targets)
+    rows = h.loss_chunk_tokens or rows_at_a_time(model)
     return summed_cross_entropy(
         model.output_projection,
         hidden,
         targets,
-        model.hparams.label_smoothing,
-        model.hparams.loss_chunk_tokens or _fastest_chunk(model, hidden),
+        h.label_smoothing,
+        rows if rows < h.batch_size else 0,
         scale,
     )
 
 
-def _fastest_chunk(model: Seq2Seq, hidden: tf.Tensor) -> int:
-    """Returns the number of tokens whose logits are best computed at a time; 0: all."""
-    rows = cached_rows(model)
-    return rows if least_rows(hidden) <= rows < model.hparams.batch_size else 0
+def rows_at_a_time(model: Seq2Seq) -> int:
+    """Returns how many rows of logits to compute at a time.
 
-
-def cached_rows(model: Seq2Seq) -> int:
-    """Returns the number of rows of logits that operations pass on in a processor's cache.
-
-    It is a whole batch on a GPU, and where XLA makes one program of these operations and others.
+    On a CPU, they are as many as fit its cache, if these are at least 2 D: each chunk adds D rows
+    to the gradient of the weights. Otherwise they are a whole batch, as on a GPU, where XLA
+    compiles the step, and with a projection of a user's own.
     """
+    projection, batch_size = model.output_projection, model.hparams.batch_size
     if model.hparams.xla_compile or tf.config.list_logical_devices("GPU"):
-        return model.hparams.batch_size
-    return _CACHED_LOGITS // model.targets_vocab_size
-
-
-def least_rows(hidden: tf.Tensor) -> int:
-    """Returns the least number of rows of logits that should be a chunk: 2 D of `hidden` [..., D].
-
-    For each chunk, D rows are added to the gradient of the weights.
-    """
-    return 2 * hidden.shape[-1]
+        return batch_size
+    if type(projection).call is not OutputProjection.call:
+        return batch_size
+    rows = _CACHED_LOGITS // model.targets_vocab_size
+    return rows if rows >= 2 * projection.embedding.channels else batch_size
 
 
 def real_tokens(
@@ -106,9 +100,7 @@ def smoothed_cross_entropy(
         [N] losses in nats.
     """
     vocab_size = logits.shape[-1]
-    low = label_smoothing / (vocab_size - 1)
-    high = 1.0 - label_smoothing
-    entropy = -(high * math.log(high) + label_smoothing * math.log(low + 1e-20))
+    high, low, entropy = smoothed_labels(label_smoothing, vocab_size)
 
     @tf.custom_gradient
     def loss(z: tf.Tensor) -> tuple[tf.Tensor, object]:
@@ -132,6 +124,13 @@ def smoothed_cross_entropy(
         return logsumexp - mean - entropy, backward
 
     return loss(logits)
+
+
+def smoothed_labels(label_smoothing: float, vocab_size: int) -> tuple[float, float, float]:
+    """Returns the probability of the correct subword, of each other one, and their entropy."""
+    low = label_smoothing / (vocab_size - 1)
+    high = 1.0 - label_smoothing
+    return high, low, -(high * math.log(high) + label_smoothing * math.log(low + 1e-20))
 
 
 def smoothed_among_possible(
@@ -224,7 +223,7 @@ def sum_over_chunks(
     training step, are freed before the next chunk, and the backward pass needs none.
 
     Args:
-        projection: maps hidden features [C, D] to logits [C, V].
+        projection: maps hidden features [P C, D], and what its `rows` returns, to logits [P C, V].
         losses_of: the losses of a chunk.
         hidden: [P, N, D], of P passes over the same tokens.
         targets: [N], ids of the correct subwords; 0 is padding.
@@ -238,7 +237,9 @@ def sum_over_chunks(
     """
     passes = hidden.shape[0]
     hidden, targets = _chunks(hidden, targets, chunk_tokens)
-    ids, *weights = projection.rows()  # cast and transposed once, not for each chunk
+    rows = projection.rows()  # cast and transposed once, not for each chunk
+    weights = rows.kernel, rows.bias
+    trained = tf.nest.flatten(weights) if projection.trainable_variables else []
 
     def with_gradients(logits: tf.Tensor, targets: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         with tf.GradientTape() as tape:
@@ -259,8 +260,8 @@ def sum_over_chunks(
             chunk = hidden[i]
             with tf.GradientTape() as tape:
                 tape.watch([chunk, *values])
-                rows = OutputRows(ids, *tf.nest.pack_sequence_as(weights, values))
-                logits = projection(chunk, rows)
+                given = tf.nest.pack_sequence_as(weights, values) if values else weights
+                logits = projection(chunk, OutputRows(rows.ids, *given))
             more, by_logits = with_gradients(logits, targets[i])
             first, *rest = tape.gradient(logits, [chunk, *values], by_logits)
             sums = (a + tf.cast(b, a.dtype) for a, b in zip(by_weights, rest, strict=True))
@@ -283,7 +284,7 @@ def sum_over_chunks(
 
         return (tf.reduce_sum(losses), losses), backward
 
-    return total(hidden, *tf.nest.flatten(weights))
+    return total(hidden, *trained)
 
 
 def _chunks(

@@ -7,12 +7,16 @@ import tensorflow as tf
 from support.rounding import assert_close
 from t2t_lite import registry
 from t2t_lite.layers.dense import EXCLUDED, Embedding, GivenLogits, OutputProjection
+from t2t_lite.systems.conv_s2s import NormedProjection
 from t2t_lite.training import losses
 from t2t_lite.training.losses import (
     smoothed_among_possible,
     smoothed_cross_entropy,
     summed_cross_entropy,
 )
+from t2t_lite.training.objectives import two_passes
+from t2t_lite.training.objectives.plain import Plain
+from t2t_lite.training.objectives.rdrop import RDrop
 
 
 def dense_loss(logits: tf.Tensor, targets: tf.Tensor, smoothing: float) -> tf.Tensor:
@@ -119,28 +123,81 @@ def test_chunks_give_value_and_gradients_of_the_whole(tokens):
             assert_close(one, other, 2 * (6 + 2 * 11 + tokens))
 
 
+PASSES = {"plain": Plain, "two": RDrop}
+
+
 @pytest.mark.parametrize(
-    ("vocabulary", "channels", "changes", "chunk"),
+    ("vocabulary", "channels", "changes", "gpus", "chunks"),
     [
-        (10_000, 128, {}, 300),
-        (8_000, 128, {}, 375),
-        (10_000, 128, {"loss_chunk_tokens": 50}, 50),
-        # All at once: gradients of wide weights would cost more than the cache saves,
-        (32_000, 512, {}, 0),
+        (10_000, 128, {}, [], {"plain": 300, "two": 300}),
+        (8_000, 128, {}, [], {"plain": 375, "two": 375}),
+        (10_000, 128, {"loss_chunk_tokens": 50}, [], {"plain": 50, "two": 50}),
+        # All at once, or half a batch where two passes would need more memory: the gradients of
+        # wide weights would cost more than the cache saves,
+        (32_000, 512, {}, [], {"plain": 0, "two": 2048}),
         # a batch is that short itself,
-        (10_000, 128, {"batch_size": 256}, 0),
-        # or XLA keeps most numbers out of memory.
-        (10_000, 128, {"xla_compile": True}, 0),
+        (10_000, 128, {"batch_size": 280}, [], {"plain": 0, "two": 140}),
+        # XLA keeps most numbers out of memory,
+        (10_000, 128, {"xla_compile": True}, [], {"plain": 0, "two": 2048}),
+        # or there is no such cache.
+        (10_000, 128, {}, ["GPU:0"], {"plain": 0, "two": 2048}),
     ],
 )
+@pytest.mark.parametrize("passes", PASSES)
 def test_chunks_stay_in_the_cache_where_that_pays(
-    vocabulary, channels, changes, chunk, monkeypatch
+    vocabulary, channels, changes, gpus, chunks, passes, monkeypatch
 ):
-    hparams = registry.hparams("transformer_base").copy(**changes)
-    model = SimpleNamespace(hparams=hparams, targets_vocab_size=vocabulary, output_projection=None)
+    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: gpus)
     monkeypatch.setattr(losses, "summed_cross_entropy", lambda *arguments: arguments[4])
-    hidden, targets = tf.zeros([1, 2, channels]), tf.ones([1, 2], tf.int32)
-    assert losses.summed_loss(model, hidden, targets) == chunk
+    monkeypatch.setattr(two_passes, "summed_pair_losses", lambda *arguments: (arguments[4], 0))
+    hparams = registry.hparams("transformer_base").copy(**changes)
+    model = SimpleNamespace(
+        hparams=hparams,
+        targets_vocab_size=vocabulary,
+        output_projection=OutputProjection(Embedding(2, channels)),
+    )
+    hidden, targets = (
+        tf.zeros([2, 2, channels]),
+        tf.ones([1 if passes == "two" else 2, 2], tf.int32),
+    )
+    assert PASSES[passes]().summed_loss(model, hidden, targets).total == chunks[passes]
+
+
+PROJECTIONS = {
+    "bias": lambda embedding: OutputProjection(embedding, use_bias=True),
+    "without padding": lambda embedding: OutputProjection(embedding, has_padding=False),
+    "normed": lambda embedding: NormedProjection(embedding, weight_norm=True),
+    "16 bits": lambda embedding: OutputProjection(embedding, dtype="mixed_bfloat16"),
+    "frozen": OutputProjection,
+}
+
+
+@pytest.mark.parametrize("kind", PROJECTIONS)
+def test_chunks_of_any_projection_are_the_whole(kind, eagerly):
+    """Also of its own weights; frozen ones need no gradient."""
+    rng = np.random.default_rng(3)
+    dtype = "mixed_bfloat16" if kind == "16 bits" else "float32"
+    projection = PROJECTIONS[kind](Embedding(11, 6, dtype=dtype))
+    for variable in projection.variables:
+        variable.assign(rng.normal(size=variable.shape))
+    projection.trainable = kind != "frozen"
+    hidden = tf.constant(rng.normal(size=(7, 6)), projection.compute_dtype)
+    targets = tf.constant([1, 5, 0, 10, 3, 2, 0])
+
+    def of(chunk_tokens):
+        with tf.GradientTape() as tape:
+            tape.watch(hidden)
+            loss = summed_cross_entropy(projection, hidden, targets, 0.1, chunk_tokens, scale=3.0)
+        weights = [variable.value for variable in projection.trainable_variables]
+        gradients = tape.gradient(loss, [hidden, *weights])
+        return [tf.cast(part, tf.float32) for part in (loss, *gradients)]
+
+    whole = of(0)
+    assert len(whole) == 2 + len(projection.trainable_variables)
+    for one, other in zip(whole, of(3), strict=True):
+        assert np.abs(one).max() > 0.01
+        # Features, log-probabilities of ids, a sum over tokens; there and back.
+        assert_close(one, other, 2 * (6 + 2 * 11 + 7), dtype=projection.compute_dtype)
 
 
 # ---- logits that exclude ids

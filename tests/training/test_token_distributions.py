@@ -65,6 +65,26 @@ def test_cross_entropy_is_that_of_the_plain_loss(projection, change, offset, smo
         assert_close(one, other, 2 * 2 * VOCAB, scale=max(1.0, abs(offset)))
 
 
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    ("projection", "change"),
+    [
+        (lambda: OutputProjection(Embedding(VOCAB, 2), has_padding=False), without_padding),
+        (GivenLogits, excluding),
+    ],
+    ids=["without padding", "excluding"],
+)
+def test_xla_computes_the_same(projection, change):
+    logits, projection = change(random_logits()), projection()
+
+    def ours(z):
+        return TokenDistributions.of(projection, z).cross_entropy(TARGETS, 0.1)[:-1]
+
+    compiled = tf.function(lambda: with_gradient(ours, logits), jit_compile=True)
+    for one, other in zip(compiled(), with_gradient(ours, logits), strict=True):
+        assert_close(one, other, 2 * 2 * VOCAB)
+
+
 def test_means_are_under_the_distribution():
     values = np.random.default_rng(6).normal(size=(TOKENS, VOCAB))
     projection = OutputProjection(Embedding(VOCAB, 2))

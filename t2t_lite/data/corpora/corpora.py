@@ -387,6 +387,6 @@ def with_text(pairs: Iterable[Pair], name: str, bad: BadInput) -> Iterator[Sampl
     if not kept:
         raise DataError(f"{name}: no pair has text on both sides")
     if empty:
-        of = f"{empty:,} of {kept + empty:,}"
-        log.warning("%s: dropped %s pairs: one side is empty", name, of)
+        dropped = f"{empty:,} of {kept + empty:,}"
+        log.warning("%s: dropped %s pairs: one side is empty", name, dropped)
     log.info("%s: %s pairs", name, f"{kept:,}")

@@ -180,7 +180,7 @@ def help_pairs(
             if is_new and all(map(plain, texts)) and bad.is_usable(*pair):
                 seen.add(pair)
                 yield HelpPair(page, *pair)
-    log.info("LibreOffice's help, %s: %d pairs", "-".join(languages), len(seen))
+    log.info("LibreOffice's help, %s: %s pairs", "-".join(languages), f"{len(seen):,}")
 
 
 def _read(package: pathlib.Path, language: str, bad: BadInput) -> _Help:

@@ -108,7 +108,7 @@ class TextAdapter(ProblemAdapter, text_problems.Text2TextProblem):
             else:
                 dropped += 1
         if dropped:
-            log.warning("%s: dropped %d pairs: one side is empty", self.base_name, dropped)
+            log.warning("%s: dropped %s pairs: one side is empty", self.base_name, f"{dropped:,}")
 
     # ---- files
 

@@ -1,19 +1,19 @@
 """Distributions over the vocabulary, for losses that XLA compiles.
 
-XLA makes one loop of operations by element, but is slow to add up rows that are not in memory. The
-forms here have few arrays and few sums, which serve several losses; automatic differentiation gives
-their gradients. Without XLA, other forms are faster (`losses.smoothed_cross_entropy`).
+XLA makes one loop of operations by element, but is slow to sum rows that it computes in the same
+loop. The forms here have few arrays and few sums, which serve several losses; automatic
+differentiation gives their gradients. Without XLA, others are faster
+(`losses.smoothed_cross_entropy`).
 """
 
 import dataclasses
-import math
 from collections.abc import Callable
 from typing import Self
 
 import tensorflow as tf
 
 from t2t_lite.layers.dense import EXCLUDED, OutputProjection
-from t2t_lite.training.losses import smoothed_among_possible
+from t2t_lite.training.losses import smoothed_among_possible, smoothed_labels
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,9 +21,9 @@ class TokenDistributions:
     """The distribution p over the vocabulary of each of C tokens.
 
     Attributes:
-        projection: made the logits.
-        logits: [C, V], float32. The largest of a token is 0.
-        exps: [C, V], of the logits.
+        projection: the layer that made the logits.
+        logits: [C, V], float32, or [C, V - 1] without padding. The largest of a token is 0.
+        exps: as many, of the logits.
         sums: [C], of `exps`.
     """
 
@@ -38,12 +38,11 @@ class TokenDistributions:
         logits = tf.cast(logits, tf.float32)
         if not projection.has_padding:
             logits = logits[:, 1:]  # the logit of padding is EXCLUDED
-        possible = logits > EXCLUDED
-        logits -= tf.stop_gradient(tf.reduce_max(logits, axis=1, keepdims=True))
+        shifted = logits - tf.stop_gradient(tf.reduce_max(logits, axis=1, keepdims=True))
         if projection.excludes:
-            logits = tf.where(possible, logits, EXCLUDED)
-        exps = tf.exp(logits)
-        return cls(projection, logits, exps, _row_sums(exps))
+            shifted = tf.where(logits > EXCLUDED, shifted, EXCLUDED)
+        exps = tf.exp(shifted)
+        return cls(projection, shifted, exps, _row_sums(exps))
 
     @property
     def log_sums(self) -> tf.Tensor:
@@ -60,9 +59,7 @@ class TokenDistributions:
             return smoothed_among_possible(self.logits, targets, label_smoothing)
         if not self.projection.has_padding:
             targets = tf.maximum(targets - 1, 0)
-        low = label_smoothing / (self.logits.shape[-1] - 1)
-        high = 1.0 - label_smoothing
-        entropy = -(high * math.log(high) + label_smoothing * math.log(low + 1e-20))
+        high, low, entropy = smoothed_labels(label_smoothing, self.logits.shape[-1])
         mean = (high - low) * _at(self.logits, targets)
         if label_smoothing:
             mean += low * _row_sums(self.logits)
@@ -71,11 +68,15 @@ class TokenDistributions:
 
 @tf.custom_gradient
 def _row_sums(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-    """Returns the sums [C] of the rows of `x` [C, V], as a product with ones.
+    """Returns the sums [C] of the rows of `x` [C, V], on a CPU as a product with ones.
 
-    XLA would add numbers one after another, or divide rows into windows.
+    On a CPU, XLA would add numbers one after another, or divide rows into windows. On a GPU a
+    product might round them to TF32.
     """
-    sums = tf.linalg.matvec(x, tf.ones([x.shape[-1]], x.dtype))
+    if tf.config.list_logical_devices("GPU"):
+        sums = tf.reduce_sum(x, axis=1)
+    else:
+        sums = tf.linalg.matvec(x, tf.ones([x.shape[-1]], x.dtype))
     return sums, lambda upstream: tf.broadcast_to(upstream[:, None], tf.shape(x))
 
 

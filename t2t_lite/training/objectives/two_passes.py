@@ -9,11 +9,11 @@ import tensorflow as tf
 from t2t_lite.layers.dense import OutputProjection
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.training.features import Features
-from t2t_lite.training.losses import cached_rows, least_rows, real_tokens, sum_over_chunks
+from t2t_lite.training.losses import real_tokens, rows_at_a_time, sum_over_chunks
 from t2t_lite.training.objectives.objective import Loss, Objective
 from t2t_lite.training.objectives.token_distributions import TokenDistributions
 
-# Of logits in memory. Shorter chunks cost more loops.
+# Of logits in memory, where batches are short. Shorter chunks cost more loops.
 _LEAST_ROWS = 128
 
 # Maps the distributions of both passes and the targets [C] to cross entropies and penalties [C].
@@ -49,12 +49,12 @@ class TwoPasses(Objective):
     ) -> Loss:
         """Returns the cross entropy of the objective, and its penalty."""
         h = model.hparams
-        rows = max(cached_rows(model), least_rows(hidden))
+        rows = min(rows_at_a_time(model), max(h.batch_size // 2, _LEAST_ROWS))
         total, penalty = summed_pair_losses(
             model.output_projection,
             *real_pairs(model, hidden, targets),
             self.token_losses(model),
-            h.loss_chunk_tokens or min(rows, max(h.batch_size // 2, _LEAST_ROWS)),
+            h.loss_chunk_tokens or rows,
             scale,
         )
         return Loss(total, [penalty])
