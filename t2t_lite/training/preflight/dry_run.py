@@ -6,6 +6,7 @@ writes nothing to the run folder.
 
 import dataclasses
 import math
+import pathlib
 import statistics
 from collections.abc import Sequence
 from typing import Self
@@ -23,6 +24,7 @@ from t2t_lite.data.rewriting import Rewriter
 from t2t_lite.errors import DataError, UserError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.progress import duration
+from t2t_lite.runs import checkpoint_files
 from t2t_lite.training.config import TrainerConfig
 from t2t_lite.training.preflight import memory
 from t2t_lite.training.preflight.probe import Cost, DoesNotFitError, Request, measure
@@ -105,7 +107,7 @@ def dry_run(config: TrainerConfig, t2t_usr_dir: str = "") -> None:
     cost = _measure(dataclasses.replace(request, shapes=[worst], batches=_TIMED_BATCHES), hparams)
     print(f"measured {_mib(cost.peaks[0])} MiB", end="")
     print("" if cost.on_gpu else f" of {_mib(available)} MiB available")
-    _print_time(cost, data, config.train_steps)
+    _print_time(cost, data, config)
 
 
 def _check_data(config: TrainerConfig, hparams: BasicHParams) -> DataStatistics:
@@ -174,16 +176,22 @@ def _print_buckets(model: MemoryModel, data: DataStatistics) -> None:
         )
 
 
-def _print_time(cost: Cost, data: DataStatistics, train_steps: int) -> None:
+def _print_time(cost: Cost, data: DataStatistics, config: TrainerConfig) -> None:
     seconds = statistics.mean(cost.seconds)
+    done = checkpoint_files.whole_checkpoints(pathlib.Path(config.output_dir))
+    left = config.train_steps
+    steps = f"{left:,} steps"
+    if done:
+        left = max(left - checkpoint_files.step_of(done[-1]), 0)
+        steps = f"the {left:,} steps that remain"
     epoch = sum(
         examples / (sentences * cost.parts)
         for examples, sentences in zip(data.by_bucket, data.scheme.batch_sizes, strict=True)
     )
     print(
         f"a step takes {seconds:.3g} s, the mean of {len(cost.seconds)} batches of the data; "
-        f"an epoch of {epoch:,.1f} steps {duration(epoch * seconds)}; {train_steps:,} steps "
-        f"{duration(train_steps * seconds)}, without evaluations and checkpoints"
+        f"an epoch of {epoch:,.1f} steps {duration(epoch * seconds)}; {steps} "
+        f"{duration(left * seconds)}, without evaluations and checkpoints"
     )
 
 

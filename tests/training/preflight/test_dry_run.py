@@ -188,6 +188,22 @@ def test_the_cost_is_that_of_the_runs_data(data_dir, monkeypatch, capsys, change
     assert "; 1,000 steps 0:50:00, " in out
 
 
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    ("step", "told"),
+    [(400, "; the 600 steps that remain 0:30:00, "), (2000, "; the 0 steps that remain 0:00:00, ")],
+)
+def test_updates_that_are_done_take_no_time(data_dir, monkeypatch, capsys, tmp_path, step, told):
+    def measure(request: probe.Request, timeout: float) -> probe.Cost:
+        return probe.Cost(1, 1, False, 1, 1, 1, 1, [1] * 4, [3.0] * request.batches)
+
+    monkeypatch.setattr("t2t_lite.training.preflight.dry_run.measure", measure)
+    for name in (f"model.ckpt-{step}.index", "model.ckpt-100.index"):
+        tmp_path.joinpath(name).touch()
+    dry_run(config(data_dir, hparams="batch_size=64,max_length=64", output_dir=str(tmp_path)))
+    assert told in capsys.readouterr().out
+
+
 @pytest.mark.slow
 def test_a_probe_beyond_its_memory_fails_alone(data_dir, usr_dir):
     request = probe.Request(config(data_dir), usr_dir, shapes=[(2**13, 64)], memory_limit=2**30)
