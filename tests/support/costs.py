@@ -1,7 +1,7 @@
-"""What tests cost: `--costs` prints processor seconds and peak memory by folder, fixtures apart.
+"""What tests cost: `--costs` prints processor seconds and peak memory by folder.
 
-Seconds are user and system time of the worker, of all its threads, and of the processes that it has
-waited for. Memory is the worker's own.
+The files and the fixtures that cost most are named apart. Seconds are user and system time of the
+worker, of all its threads, and of the processes that it has waited for. Memory is the worker's own.
 """
 
 import collections
@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-MOST_FIXTURES = 15  # lines
+MOST = 15  # files and fixtures that are named
 _PHASES = ("setup", "call", "teardown")
 _COST = "cost"
 
@@ -87,14 +87,17 @@ class _Table:
     def __init__(self) -> None:
         self._tests: collections.Counter[str] = collections.Counter()
         self._seconds: collections.Counter[tuple[str, str]] = collections.Counter()
+        self._files: collections.Counter[str] = collections.Counter()
         self._fixtures: collections.Counter[str] = collections.Counter()
         self._peak: dict[str, int] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        folder = report.nodeid.split("::")[0].rpartition("/")[0]
+        file = report.nodeid.split("::")[0]
+        folder = file.rpartition("/")[0]
         (cost,) = [value for name, value in report.user_properties if name == _COST][-1:]
         self._tests[folder] += report.when == "call"
         self._seconds[folder, report.when] += cost["seconds"]
+        self._files[file] += cost["seconds"]
         self._fixtures.update(cost["fixtures"])
         self._peak[folder] = max(self._peak.get(folder, 0), cost["bytes"])
 
@@ -107,9 +110,11 @@ class _Table:
             seconds = [f"{self._seconds[folder, phase]:.1f}" for phase in _PHASES]
             row = (self._tests[folder], *seconds, self._peak[folder] >> 20)
             terminalreporter.write_line("".join(f"{cell:>12}" for cell in row) + f"  {folder}")
-        terminalreporter.write_line(f"{sum(sums.values()):.0f} s in all; most for the fixtures:")
-        for name, seconds in self._fixtures.most_common(MOST_FIXTURES):
-            terminalreporter.write_line(f"{seconds:12.1f}  {name}")
+        terminalreporter.write_line(f"{sum(sums.values()):.0f} s in all")
+        for what, costs in (("files", self._files), ("fixtures", self._fixtures)):
+            terminalreporter.write_line(f"{what} that cost most:")
+            for name, seconds in costs.most_common(MOST):
+                terminalreporter.write_line(f"{seconds:12.1f}  {name}")
 
 
 def _seconds() -> float:
