@@ -14,6 +14,7 @@ def mutations():
     return import_script("mutations")
 
 
+@pytest.mark.integration
 def test_the_same_seed_draws_the_same_changes_of_what_runs(mutations):
     folders = mutations.source_folders()
     assert {"t2t_lite", "t2t_lite/layers", "problems", "hparams", "bin"} <= set(folders)

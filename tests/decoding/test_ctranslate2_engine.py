@@ -315,6 +315,7 @@ def test_an_ensemble_is_refused(run):
         open_ctranslate2(trained, DecodeHParams())
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("cores", [1, 2, 3, 8])
 def test_the_cores_share_the_batches_of_a_file(run, monkeypatch, cores):
     """A single line, of a person who waits, gets all of them."""

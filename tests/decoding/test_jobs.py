@@ -289,6 +289,7 @@ def test_usage_errors_name_the_cause(config, changes, error, message):
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.integration
 def test_a_token_that_is_unknown_is_named_with_its_line_in_any_window(config, tmp_path):
     path = write(tmp_path / "bad", [*LINES[:20], "1 x 2"])
     with pytest.raises(DataError, match=r"bad, line 21: 'x' in '1 x 2' is not a symbol"):

@@ -72,6 +72,7 @@ def other_search(config):
     return dataclasses.replace(config, decode_hparams="beam_size=3")
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("change", "name"),
     [(other_text, "input"), (other_checkpoint, "checkpoint"), (other_search, "decode_hparams")],

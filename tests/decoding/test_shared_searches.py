@@ -62,6 +62,7 @@ def test_a_model_that_a_test_has_changed_is_loaded_anew(shared, tmp_path):
     assert worker_of(shared, run, [other]) is not worker
 
 
+@pytest.mark.integration
 def test_the_models_used_longest_ago_are_forgotten(shared, tmp_path, monkeypatch):
     monkeypatch.setattr(shared_searches, "MOST_MODELS", 2)
     sizes = [{**SIZES, "filter_size": 8 * (number + 1)} for number in range(3)]

@@ -83,12 +83,14 @@ def small(kind, *sizes, **changes):
     return kind("transformer_base", *(sizes or (13, 13)), **{**SMALL, **changes})
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("kind", [OnTop, Squashed, StepsAlone])
 def test_steps_of_another_function_are_noticed(kind, dtype):
     assert not has_trained_steps(small(kind, dtype=dtype))
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("kind", "sizes", "changes"),
     [

@@ -69,6 +69,7 @@ def test_the_search_gives_numbers_that_do_not_depend_on_the_batch(model, feature
         assert_close(np.array([*map(float, text.split())]), wanted[i], terms_of(model, 7))
 
 
+@pytest.mark.integration
 def test_an_ensemble_gives_means(model, features):
     other = make_model(KIND, targets_vocab_size=COUNT + 2, num_heads=4)
     encoder = NumberEncoder(COUNT)

@@ -52,6 +52,7 @@ def test_there_are_as_many_numbers_as_in_the_first_line(tmp_path, count):
         Few().get_feature_encoders(str(tmp_path / "data"))
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("split", ["train", "dev"])
 def test_a_dataset_has_the_numbers_not_their_ids(tmp_path, split):
     write(tmp_path / "text", map(str, range(40)), [f"{i}.5\t{-i}" for i in range(40)])

@@ -241,6 +241,7 @@ LIMITS = {
 }
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(("make", "longest", "source", "message"), LIMITS.values(), ids=LIMITS)
 def test_a_limit_of_positions_is_named(make, longest, source, message):
     with pytest.raises(UsageError, match=message):

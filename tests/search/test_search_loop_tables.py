@@ -145,6 +145,7 @@ def test_exact_length(table):
     check(found, [(BA[0], log(BA[1])), (AB[0], log(AB[1]))])
 
 
+@pytest.mark.integration
 def test_eos_at_the_limit(table):
     """It does not count, and overrides the other constraints; ends before the limit do count."""
     ends = (EndAtLimit(),)
@@ -267,6 +268,7 @@ def obeys(output, least, n, prefix):
     return not any(gram in grams[:i] for i, gram in enumerate(grams) if i + n - 1 >= len(prefix))
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     "penalty",
     [Penalty(1.0, "t2t", 0.1), pytest.param(Penalty(-2.0, "average"), marks=SELDOM)],

@@ -104,6 +104,7 @@ def test_the_rule_of_marian(alpha: float, ending: float):
         assert not np.any(own[length:])
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("stopping", "alpha"), [("never", 1.0), ("never", 0.0), ("false", 1.0), ("true", 1.0)]
 )

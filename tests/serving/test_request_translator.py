@@ -83,6 +83,7 @@ def test_answers_are_the_decoders_line_by_line(server, decoder):
     assert [line["source"] for line in singles] == [text.strip() for text in TEXTS]
 
 
+@pytest.mark.integration
 def test_a_text_of_several_lines_is_translated_line_by_line(server):
     lines = ["a dog", "", "barks", "loudly"]
     expected = [best(server.translate(texts=[line])[1]["translations"])[0] for line in lines]

@@ -142,6 +142,7 @@ def test_logits_and_attention_are_those_of_fairseq(recorded):
         assert_close(memory.values[real], forward[f"{batch}/encoder_values"][real], terms)
 
 
+@pytest.mark.integration
 def test_gradients_are_those_of_fairseq(recorded):
     model, wanted = recorded.model, recorded.gradients
     features = {name: recorded.forward[f"a/{name}"] for name in ("inputs", "targets")}

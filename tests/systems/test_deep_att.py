@@ -33,6 +33,7 @@ def test_a_layer_is_that_of_the_formula():
     assert_close(result[:, :, 6:], h, terms=3 + 5 * (3 + 4))
 
 
+@pytest.mark.integration
 def test_the_query_is_of_the_step_before(features):
     """At the first step it is zero, whatever the token."""
     model = make_model("deep_att")

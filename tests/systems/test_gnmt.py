@@ -35,6 +35,7 @@ def context_seen(model, features, step):
     return float(np.abs(logits - changed).max())
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("kind", ["gnmt", "gnmt_v2"])
 @pytest.mark.parametrize("input_feeding", [True, False])
 def test_the_context_of_the_step_before(kind, input_feeding, features):

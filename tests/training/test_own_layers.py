@@ -210,6 +210,7 @@ def test_what_would_be_lost_is_named(layer, message):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("trainable", [True, False])
 def test_a_layer_that_another_hides_is_named_before_training(trainable):
     message = r"OneMore: the loss depends on .*kernel, .*bias, which the model does not have"

@@ -106,7 +106,15 @@ def naive(projection, hidden, targets, scale):
     return scale * tf.reduce_sum(tf.where(targets != 0, losses, 0.0))
 
 
-@pytest.mark.parametrize(("tokens", "chunks"), [(0, None), (1, None), (14, None), (14, [5])])
+@pytest.mark.parametrize(
+    ("tokens", "chunks"),
+    [
+        (0, None),
+        (1, None),
+        pytest.param(14, None, marks=pytest.mark.integration),
+        (14, [5]),
+    ],
+)
 def test_value_and_gradients_are_those_of_the_definition(tokens, chunks, request):
     """However the tokens are divided, with XLA and without it; some are padding."""
     if chunks is None:
@@ -148,6 +156,7 @@ def test_chunks_need_little_padding_and_are_few(longest):
     assert len(lengths) <= 16, "XLA compiles for each"
 
 
+@pytest.mark.integration
 def test_equal_passes_have_no_penalty():
     embedding = Embedding(11, 6)
     hidden = tf.tile(tf.random.stateless_normal([1, 5, 6], [1, 2]), [2, 1, 1])
@@ -163,6 +172,7 @@ def test_equal_passes_have_no_penalty():
     assert_close(*gradients, 2 * (6 + 11))
 
 
+@pytest.mark.integration
 def test_extreme_logits_stay_finite():
     embedding = Embedding(3, 3, scaled=False)
     embedding.matrix.assign(np.eye(3))

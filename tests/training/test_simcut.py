@@ -84,7 +84,15 @@ def by_differences(function, at):
     return gradient
 
 
-@pytest.mark.parametrize(("tokens", "chunks"), [(0, None), (1, None), (6, None), (6, [5])])
+@pytest.mark.parametrize(
+    ("tokens", "chunks"),
+    [
+        (0, None),
+        (1, None),
+        pytest.param(6, None, marks=pytest.mark.integration),
+        (6, [5]),
+    ],
+)
 def test_value_and_gradients_are_those_of_the_definition(tokens, chunks, request):
     """However the tokens are divided, with XLA and without it; some are padding."""
     if chunks is None:
@@ -119,6 +127,7 @@ def test_value_and_gradients_are_those_of_the_definition(tokens, chunks, request
             assert_close(tf.convert_to_tensor(one), other, terms, scale=np.abs(wanted[0]) + 1e-9)
 
 
+@pytest.mark.integration
 def test_equal_passes_have_neither_penalty_nor_gradient_of_it():
     embedding = Embedding(11, 6)
     hidden = tf.tile(tf.random.stateless_normal([1, 5, 6], [1, 2]), [2, 1, 1])

@@ -273,6 +273,7 @@ def test_all_formats_have_the_same_pairs(tmp_path_factory, rows, batch):
     assert found[0] == found[1] == found[2]
 
 
+@pytest.mark.integration
 def test_memory_does_not_grow_with_the_file(tmp_path, write):
     """Not even if a writer has put all rows into one batch or one row group."""
     draw = random.Random(0)

@@ -88,6 +88,7 @@ def nllb(request, tmp_path_factory) -> pathlib.Path:
     return write_nllb(folder, mask_last=request.param == "mask last")
 
 
+@pytest.mark.integration
 def test_nllb_goes_back_to_its_own_files(nllb, tmp_path):
     """With its weights to the bit, its pieces, and the languages by their own codes."""
     run = read(nllb, tmp_path / "run")

@@ -50,8 +50,7 @@ def arrays(folder: pathlib.Path) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize(
     "seed",
     [
-        2,
-        5,
+        *(pytest.param(seed, marks=pytest.mark.integration) for seed in (2, 5)),
         *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(20) if seed not in (2, 5)),
     ],
 )
@@ -101,6 +100,7 @@ def test_a_model_of_marian_goes_back_to_its_own_file(tmp_path):
     assert DecodeHParams.of(back) == DecodeHParams.of(run)
 
 
+@pytest.mark.integration
 def test_every_tensor_has_its_row_in_the_table(tmp_path):
     """Each variable of ours is in one tensor: changing it changes this one alone."""
     run = made_run(tmp_path, **random_hparams(1, **PRE, num_decoder_layers=1))

@@ -169,6 +169,7 @@ def preprocess_example(self, example, mode, hparams):
     assert batch["targets"].numpy().tolist() == [[[5, 6, 7], [12, 1, 0]]]
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("order", ["mode, hparams", "hparams, mode"])  # the second is older
 def test_what_is_added_after_the_default_is_not_cut(changing, records, order):
     problem = changing(

@@ -224,6 +224,7 @@ def test_translations_that_change_meanwhile_leave_nothing(config, tmp_path, monk
     assert distilled(config)[1] == (SOURCES[1], TARGETS[1].replace("Hund", "Hahn"))
 
 
+@pytest.mark.integration
 def test_a_teacher_that_is_written_anew_is_another(config, teacher, tmp_path, monkeypatch):
     """Another checkpoint of the same name, such as an average made anew, has other weights."""
     config = dataclasses.replace(config, translations="", teacher=f"{teacher}/7")
@@ -330,6 +331,7 @@ def test_all_of_a_teachers_hypotheses_are_kept(config, teacher):
     assert found == [(source, text) for source in SOURCES for text in (source, source[:-1])]
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("back", [False, True])
 def test_the_folders_of_several_workers_joined_are_that_of_one_process(
     config, teacher, tmp_path, back

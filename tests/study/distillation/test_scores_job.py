@@ -264,6 +264,7 @@ def test_the_backward_model_reads_the_sides_exchanged(config, monkeypatch):
     ]
 
 
+@pytest.mark.integration
 def test_lines_that_cannot_be_read_have_no_score_with_skip_bad(config, monkeypatch):
     def samples(self, data_dir, tmp_dir, dataset_split):
         yield {"inputs": "so", "targets": "ja"}

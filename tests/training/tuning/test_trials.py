@@ -169,6 +169,7 @@ def test_pruning_saves_a_third_and_finds_the_same_best(searched, undisturbed):
     assert all(lengths[t.number] >= STEPS / 4 for t in pruned if t.state is State.PRUNED)
 
 
+@pytest.mark.integration
 def test_invalid_combinations_are_failed_trials_with_their_reason(undisturbed):
     trials, _ = undisturbed
     failed = [trial for trial in trials if trial.hparams["num_heads"] == "3"]
@@ -187,6 +188,7 @@ def test_a_process_that_always_dies_at_one_place_is_a_failed_trial(searched):
     assert trial.reason == "killed by signal 9; most likely, memory ran out"
 
 
+@pytest.mark.integration
 def test_a_trial_whose_folder_was_deleted_is_not_the_best(searched):
     first, *others = searched("deleted", trials=4, prune=False)
     folder = SearchFolder.open(first.folder.parent)
@@ -245,6 +247,7 @@ def test_a_damaged_study_is_named(tmp_path):
         SearchFolder.begin(tmp_path, SETTINGS).trials()
 
 
+@pytest.mark.integration
 def test_the_best_is_told_as_a_flag_and_as_a_set_that_can_be_registered(undisturbed):
     trials, _ = undisturbed
     folder = SearchFolder.open(trials[0].folder.parent)
