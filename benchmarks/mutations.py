@@ -191,22 +191,39 @@ def _imported_folders(folder: str) -> set[str]:
     return found
 
 
+def _importing_tests(path: pathlib.Path) -> list[pathlib.Path]:
+    """Returns the files of tests that import a source file by its name."""
+    folder = f"t2t_lite/{path.parent.as_posix().removeprefix('t2t_lite')}".replace("//", "/")
+    package = folder.rstrip("/").replace("/", r"\.")
+    names = (
+        rf"^\s*(from|import) {package}\.{path.stem}\b|^\s*from {package} import .*\b{path.stem}\b"
+    )
+    tests = sorted((ROOT / "tests").rglob("test_*.py"))
+    return [test for test in tests if re.search(names, test.read_text(encoding="utf-8"), re.M)]
+
+
 def tests_of(path: pathlib.Path) -> list[str]:
-    """Returns the tests of a source file: its own, its folder's, and those of what imports it."""
+    """Returns the tests of a source file, those first that are likely to notice a change.
+
+    They are the tests with its name, those that import it, those of its folder (or of the one
+    around it, where its folder has none), and those of the folders that import its folder.
+    """
     folder = path.parent.as_posix()
-    if folder == "t2t_lite":
-        return [str(test.relative_to(ROOT)) for test in sorted((ROOT / "tests").glob("test_*.py"))]
-    name = folder.removeprefix("t2t_lite/")
-    own = sorted((ROOT / "tests" / name).glob(f"test_{path.stem}*.py"))  # likely to notice first
+    name = folder.removeprefix("t2t_lite").removeprefix("/")
+    inside = ROOT / "tests" / name
+    around = [inside, *inside.parents]
+    around = around[: around.index(ROOT / "tests") + (not name)]
+    own = [test for one in around for test in sorted(one.glob(f"test_{path.stem}*.py"))]
+    own += _importing_tests(path)
     importing = [
-        other.removeprefix("t2t_lite/")
+        ROOT / "tests" / other.removeprefix("t2t_lite/")
         for other in source_folders()
-        if other != "t2t_lite"
-        and any(f"{one}/".startswith(f"{name}/") for one in _imported_folders(other))
+        if name and any(f"{one}/".startswith(f"{name}/") for one in _imported_folders(other))
     ]
-    names = [name, *importing]
-    folders = [f"tests/{one}" for one in dict.fromkeys(names) if (ROOT / "tests" / one).is_dir()]
-    return [*(str(test.relative_to(ROOT)) for test in own), *folders]
+    nearest = next(one for one in around if one.is_dir())
+    of_folder = [nearest] if name else sorted(nearest.glob("test_*.py"))
+    places = [*own, *of_folder, *(one for one in importing if one.is_dir())]
+    return [one.relative_to(ROOT).as_posix() for one in dict.fromkeys(places)]
 
 
 def selections() -> dict[str, list[str]]:

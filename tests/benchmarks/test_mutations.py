@@ -55,6 +55,9 @@ def test_near_tests_are_those_of_the_file_its_folder_and_the_importers(mutations
     assert "tests/data/corpora" not in near
     assert mutations.tests_of(pathlib.Path("bin/t2t-bleu")) == ["tests/bin"]
     assert "tests/test_files.py" in mutations.tests_of(pathlib.Path("t2t_lite/api.py"))
+    # Folders without tests of their own: their tests are in the one around.
+    near = mutations.tests_of(pathlib.Path("t2t_lite/training/objectives/simcut.py"))
+    assert near == ["tests/training/test_simcut.py", "tests/training"]
 
 
 @pytest.mark.integration
