@@ -165,7 +165,6 @@ def test_every_piece_of_a_long_text_has_them(run):
         assert joined.replace("\n", " ").split() == " ".join(alone).split()
 
 
-@pytest.mark.integration
 def test_every_piece_of_a_long_text_has_the_language_that_the_text_names(naming):
     decoder = make_decoder(naming, "extra_length=6,max_input_size=4")
     texts = [">>fr<< w1 w2 w3 w4 w5", ">>fr<< w1 w2\nw3 w4\nw5", ">>fr<<\nw1 w2 w3 w4\nw5"]
