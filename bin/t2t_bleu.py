@@ -1,13 +1,17 @@
 """t2t-bleu: BLEU of a translated file against its reference."""
 
+import logging
+import os
 import pathlib
 import types
 
 from t2t_lite.bin.command import Command
 from t2t_lite.bin.flag import WAIT_MINUTES, Flag
 from t2t_lite.data.problem import Output
-from t2t_lite.errors import DataError, UsageError
+from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.metrics.by_name import check_metrics, score_by_metrics, split_metrics
+
+log = logging.getLogger(__name__)
 
 COMMAND = Command(
     "t2t-bleu",
@@ -132,8 +136,13 @@ def _score_all(args: types.SimpleNamespace) -> None:
             raise UsageError(f"--translations_dir and --{name} exclude each other")
     from t2t_lite.metrics.bleu import corpus_bleu
     from t2t_lite.metrics.step_files import ScoredSteps
+    from t2t_lite.text.text_files import read_lines
 
+    read_lines(args.reference)  # is named before the wait
+    if not args.wait_minutes and not os.path.isdir(args.translations_dir):
+        raise UserError(f"--translations_dir={args.translations_dir}: no such folder")
     scored = ScoredSteps(args.translations_dir, args.event_dir, args.tag_suffix, args.min_steps)
+    is_any = False
     for step, path in scored.files(args.wait_minutes):
         translation, reference = _pairs(path, args.reference)
         scores = {
@@ -143,6 +152,9 @@ def _score_all(args: types.SimpleNamespace) -> None:
         for name, score in scores.items():
             print(f"{path}: {name} = {score:6.2f}", flush=True)
         scored.write(step, scores)
+        is_any = True
+    if not is_any:
+        log.info("%s has no translation to score%s", args.translations_dir, scored.beyond)
 
 
 if __name__ == "__main__":

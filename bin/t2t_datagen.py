@@ -275,7 +275,8 @@ def print_report(
     """
     for name in names:
         problem = registry.problem(name)
-        problem.bad_input = BadInput(skip=options.skip_bad)
+        for member in problem.members:
+            member.bad_input = BadInput(skip=options.skip_bad)
         for block in report(problem, data_dir, tmp_dir, options, hparams):
             print(block, flush=True)
 

@@ -21,6 +21,7 @@ from t2t_lite.decoding.config import (
     METRICS_HELP,
     TENSORFLOW,
 )
+from t2t_lite.errors import UsageError
 from t2t_lite.metrics.by_name import check_metrics, output_metric, split_metrics
 from t2t_lite.metrics.parts import labels_in, split_field
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -111,6 +112,8 @@ def main(args: types.SimpleNamespace) -> None:
     paths = dict.fromkeys(
         named_checkpoint(name, args.output_dir) for name in checkpoint_names(args)
     )
+    if not paths:
+        raise UsageError(f"--checkpoint_path={args.checkpoint_path}: name a checkpoint")
     scored = checkpoint_evaluation.score_checkpoints(
         list(paths),
         strategy,

@@ -94,7 +94,7 @@ def whole_folder(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
     Yields:
         The folder to write into.
     """
-    final = pathlib.Path(path)
+    final = pathlib.Path(path).resolve()  # a link stays one
     if final.exists() and not (final.is_dir() and not any(final.iterdir())):
         raise UserError(f"{final} already exists: remove it, or name another folder")
     temporary = final.with_name(final.name + INCOMPLETE)

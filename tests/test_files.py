@@ -62,6 +62,15 @@ class ForeignError(Exception):
     """What a library raises instead of OSError."""
 
 
+def test_a_link_to_a_folder_stays_one(tmp_path):
+    (tmp_path / "big").mkdir()
+    (tmp_path / "link").symlink_to("big")
+    with files.whole_folder(tmp_path / "link") as new:
+        (new / "text").write_text("a")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "big" / "text").read_text() == "a"
+
+
 @pytest.mark.parametrize(
     "error",
     [

@@ -22,6 +22,11 @@ class _EditRate(OutputMetric):
         references = [self.units(segment.reference) for segment in segments]
         return [*zip(_edits(outputs, references), map(len, references), strict=True)]
 
+    def score(self, totals: Sequence[float]) -> float:
+        """Returns the percentage; 100 if only outputs have something, as sacreBLEU's TER."""
+        edits, length = totals
+        return 100.0 * edits / length if length else 100.0 * (edits > 0)
+
 
 @registry.register_metric
 class EditDistance(_EditRate):

@@ -39,6 +39,13 @@ class ScoredSteps:
         self._first = min_steps if min_steps >= 0 else self._read_last() + 1
         self._scored: set[int] = set()
 
+    @property
+    def beyond(self) -> str:
+        """How a message goes on that says that there is no translation; "": none is left out."""
+        if not self._first:
+            return ""
+        return f" of {self._first:,} updates or more; --min_steps=0 scores the others (again)"
+
     def files(self, minutes: float) -> Iterator[tuple[int, str]]:
         """Yields step and path of each translation, in step order.
 

@@ -147,6 +147,7 @@ def average(run: run_folder.RunFolder, checkpoints: Sequence[str], output_path: 
     Returns:
         The prefix of the average.
     """
+    _refuse_unlike(run, checkpoints)
     if output_path:  # before the work, not after it
         _refuse_taken(output_path, run, checkpoints)
     mean = Mean(run)
@@ -160,6 +161,38 @@ def average(run: run_folder.RunFolder, checkpoints: Sequence[str], output_path: 
     with writing(pathlib.Path(output_path).parent, os.path.basename(output_path)):
         mean.write(output_path)
     return output_path
+
+
+def _refuse_unlike(run: run_folder.RunFolder, checkpoints: Sequence[str]) -> None:
+    """Refuses one checkpoint under two names, and those of runs with another model or vocabulary.
+
+    Raises:
+        UserError: there is such a checkpoint.
+    """
+    first: dict[str, str] = {}
+    for path in checkpoints:
+        digest = files.digest(path + CHECKPOINT_INDEX)
+        if digest in first:
+            raise UserError(f"{first[digest]} and {path} are the same checkpoint: name it once")
+        first[digest] = path
+    for folder in dict.fromkeys(pathlib.Path(path).parent for path in checkpoints):
+        if not run_folder.is_run(folder) or folder.samefile(run.folder):
+            continue
+        other = run_folder.RunFolder.open(str(folder))
+        for what, one, another in (
+            ("problem", run.problem.name, other.problem.name),
+            ("model", run.model_name, other.model_name),
+            ("vocabulary", _vocabulary(run), _vocabulary(other)),
+        ):
+            if one != another:
+                raise UserError(
+                    f"{folder} and {run.folder} have not the same {what}: average checkpoints of "
+                    "runs that differ in their training alone"
+                )
+
+
+def _vocabulary(run: run_folder.RunFolder) -> list[bytes]:
+    return [path.read_bytes() for path in run.vocabulary()]
 
 
 def names_in(recipe: Mapping[str, Any]) -> str:
@@ -207,7 +240,8 @@ class Mean:
             UserError: one cannot be read, or was replaced meanwhile.
         """
         read = Fingerprint(path + CHECKPOINT_INDEX for path in checkpoints)
-        variables = self._model.trainable_variables
+        # Frozen ones, too: those of several runs may differ.
+        variables = [v for v in self._model.variables if v.dtype.startswith(("float", "bfloat"))]
         sums = [np.zeros(variable.shape, np.float64) for variable in variables]
         steps = []
         for path in checkpoints:

@@ -1,5 +1,6 @@
 """Resolves a user's name of a checkpoint: a path, a step, `newest`, `best` or `averaged`."""
 
+import os
 import pathlib
 
 from t2t_lite import files
@@ -13,17 +14,22 @@ def named_checkpoint(name: str, output_dir: str) -> str:
     """Returns the prefix of a checkpoint.
 
     Args:
-        name: an existing prefix, or one with a folder; or, in `output_dir`, the name of a
-            checkpoint (`averaged.ckpt-300`), its step, `newest`, `best` or `averaged` (the most
-            recent average).
+        name: in `output_dir`, the name of a checkpoint (`averaged.ckpt-300`), its step, `newest`,
+            `best` or `averaged` (the most recent average); or a prefix elsewhere.
         output_dir: a run folder; may be empty if `name` is a prefix.
 
     Raises:
         UserError: there is no such checkpoint.
     """
-    if checkpoint_files.is_whole(name):
-        return name
-    path = name if "/" in name else _path_in_run(name, output_dir)
+    in_run = os.path.join(output_dir, name)
+    for prefix in (name if "/" in name else in_run, name):
+        if checkpoint_files.is_whole(prefix):
+            return prefix
+    return _existing(name if "/" in name else _path_in_run(name, output_dir), name, output_dir)
+
+
+def _existing(path: str, name: str, output_dir: str) -> str:
+    """Returns a prefix; UserError if there is no such checkpoint."""
     if not checkpoint_files.is_whole(path):
         place = f"{output_dir} has" if output_dir else "there is"
         raise UserError(
@@ -64,7 +70,8 @@ def checkpoint_of_run(name: str) -> str:
     """
     path = pathlib.Path(name)
     if not run_folder.is_run(path) and run_folder.is_run(path.parent):
-        return named_checkpoint(path.name, str(path.parent))
+        folder = str(path.parent)  # and not the working directory
+        return _existing(_path_in_run(path.name, folder), path.name, folder)
     return run_folder.RunFolder.open(name).latest_checkpoint()
 
 

@@ -3,10 +3,12 @@
 What happens when training is resumed, in order:
 
 1. `open_for_training` refuses a run whose newest checkpoint is an average, imported, or of another
-   release, and forgets the settings of one that ended before its first checkpoint.
+   release, or that has only other checkpoints, and forgets the settings and vocabulary of one that
+   ended before its first checkpoint.
 2. Seed and number of parts of a batch are those of the run. Another `--random_seed` is refused, and
-   so are devices that cannot share the parts, another problem, model or vocabulary, and other
-   hyperparameters. The remaining settings may change and are written anew.
+   so are devices that cannot share the parts, another problem, model or vocabulary, other
+   hyperparameters, and evaluations on another split. The remaining settings may change and are
+   written anew.
 3. When model, optimizer and data exist, `Checkpoints.restore` (runs/checkpoints.py) reads the
    newest readable checkpoint, and compares the training files with those it was saved with.
 4. The trainer cuts metrics.jsonl back to that step, and makes up for a missing evaluation.
@@ -20,13 +22,16 @@ import secrets
 
 from t2t_lite import registry
 from t2t_lite.data.batching import batch_parts
+from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.runs import checkpoint_files, run_creation, run_folder
+from t2t_lite.runs.checkpoint_files import CHECKPOINT_INDEX, CHECKPOINT_NAME
 from t2t_lite.runs.checkpoints import refuse_other_release
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.runs.run_settings import RunSettings
 from t2t_lite.runs.search_folder import is_search
+from t2t_lite.runs.selection import DEV, SPLIT, evaluations
 from t2t_lite.runs.warm_start import open_source
 
 log = logging.getLogger(__name__)
@@ -49,6 +54,7 @@ def open_for_training(
     if settings.warm_start_from and not has_started(folder):
         open_source(settings.warm_start_from)  # before anything takes time
     refuse_inference_only(folder)
+    refuse_without_newest(folder)
     refuse_other_release(folder)  # before the name of that release is overwritten
     if is_alone:
         wanted = dataclasses.replace(settings, parts=batch_parts(hparams, replicas))
@@ -62,6 +68,8 @@ def open_for_training(
         old = RunFolder.open(str(folder))
         remedy = f"; a run there can start from these weights: --warm_start_from={folder}"
         refuse_another_run(old, settings, hparams, remedy)
+        if settings.schedule != "train":
+            refuse_another_split(folder, bool(settings.eval_use_test_set))
     settings = dataclasses.replace(
         settings, data_dir=os.path.abspath(data_dir), random_seed=seed, parts=parts
     )
@@ -104,21 +112,32 @@ def source_of_model(settings: RunSettings) -> RunFolder:
 
 
 def seed_and_parts(
-    output_dir: str, random_seed: int | None, hparams: BasicHParams, replicas: int
+    output_dir: str,
+    random_seed: int | None,
+    hparams: BasicHParams,
+    replicas: int,
+    only_if_started: bool = False,
 ) -> tuple[int, int]:
     """Returns the run's seed and W, the parts of a batch, which a resumed run keeps.
 
     With another number of devices, each computes another number of parts, with the same result.
 
+    Args:
+        output_dir: the run folder.
+        random_seed: the flag; None: it is not given.
+        hparams: the resolved hyperparameters.
+        replicas: number of devices.
+        only_if_started: whether a run without a checkpoint is as good as none.
+
     Raises:
         UserError: the devices cannot share the parts evenly.
     """
+    folder = pathlib.Path(output_dir)
     old = run_folder.read_run_settings(output_dir)
-    if old is None:
-        _refuse_search(pathlib.Path(output_dir))
+    if old is None or (only_if_started and not has_started(folder)):
+        _refuse_search(folder)
         seed = secrets.randbelow(2**31) if random_seed is None else random_seed
         return seed, batch_parts(hparams, replicas)
-    folder = pathlib.Path(output_dir)
     seed = run_folder.known(folder, "random_seed", old.random_seed)
     _refuse_another_seed(seed, random_seed, output_dir)
     parts = run_folder.known(folder, "parts", old.parts)
@@ -159,6 +178,18 @@ def refuse_inference_only(folder: pathlib.Path) -> None:
         )
 
 
+def refuse_without_newest(folder: pathlib.Path) -> None:
+    """Refuses to train anew where checkpoints are left, but none to resume from."""
+    left = sorted(folder.glob(f"*.ckpt-*{CHECKPOINT_INDEX}"))
+    if has_started(folder) and not checkpoint_files.checkpoints(folder):
+        raise UserError(
+            f"{folder} holds {left[-1].stem}, but no {CHECKPOINT_NAME}-* to resume from: training "
+            "would begin anew, and delete it. Start another run from its weights "
+            f"(--warm_start_from={left[-1].with_suffix('')}, and another --output_dir), or move it "
+            "elsewhere"
+        )
+
+
 def has_started(folder: pathlib.Path) -> bool:
     """Whether a run in this folder has reached a checkpoint."""
     return run_folder.is_run(folder) and any(folder.glob("*.ckpt-*.index"))
@@ -177,6 +208,8 @@ def forget_unstarted(settings: RunSettings, hparams: BasicHParams) -> None:
     if has_started(folder) or not run_folder.is_run(folder):
         return
     old = RunFolder.open(str(folder))
+    for name in old.problem.vocab_files():  # the data may have another one by now
+        (folder / name).unlink(missing_ok=True)
     if (
         settings.parts != old.parts
         or settings.random_seed not in (None, old.random_seed)
@@ -184,6 +217,23 @@ def forget_unstarted(settings: RunSettings, hparams: BasicHParams) -> None:
     ):
         log.info("%s has no checkpoint yet: its settings are replaced", folder)
         (folder / run_folder.FLAGS).unlink()
+
+
+def refuse_another_split(folder: pathlib.Path, uses_test_set: bool) -> None:
+    """Refuses evaluations on another split than those of a run, beside which they would count.
+
+    Args:
+        folder: the run folder.
+        uses_test_set: whether the test split is to be evaluated.
+    """
+    others = {record.get(SPLIT, DEV) for record in evaluations(folder)}
+    others.discard(SPLIT_FILE_NAMES[DatasetSplit.TEST] if uses_test_set else DEV)
+    if others:
+        own = f"--{'no' if uses_test_set else ''}eval_use_test_set"
+        raise UsageError(
+            f"{folder} has evaluations on {' and '.join(others)}, and the best checkpoint would be "
+            f"chosen by both splits: give {own}, or choose another --output_dir"
+        )
 
 
 def refuse_another_run(

@@ -13,12 +13,13 @@ import logging
 import math
 import os
 import pathlib
+import re
 import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from t2t_lite import files
-from t2t_lite.data.problem import DatasetSplit, Problem
+from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit, Problem
 from t2t_lite.errors import UsageError, UserError, did_you_mean
 from t2t_lite.lock import locked
 from t2t_lite.metrics.parts import known_values, parts_of
@@ -38,8 +39,11 @@ BEST_NAME = "best.ckpt"
 
 EVALUATOR = "eval"  # the folder, in a run folder, of an evaluator's metrics.jsonl
 SIGNATURE = "checkpoint_signature"  # the field of its records that names the checkpoint
+SPLIT = "split_signature"  # the field of an evaluation that names its split; without it:
+DEV = SPLIT_FILE_NAMES[DatasetSplit.EVAL]
 
 _NAMES = (BEST_NAME, CHECKPOINT_NAME)
+_BEST_FILE = re.compile(rf"{re.escape(BEST_NAME)}-([0-9]+)\.(index|data-.*)")
 
 # Values of one criterion by step, in step order.
 Curve = Mapping[int, float]
@@ -214,9 +218,10 @@ def keep_best(folder: pathlib.Path, steps: Collection[int]) -> None:
         with contextlib.suppress(FileNotFoundError):  # the trainer deletes it as an old one
             if is_whole(own) and not _is_copy(best, own):
                 _link(own, best)
-    names = {f"{BEST_NAME}-{step}" for step in steps}
+    # Not what a user has put there under a like name.
     for path in sorted(folder.glob(f"{BEST_NAME}-*"), reverse=True):
-        if path.name.partition(".data")[0].removesuffix(CHECKPOINT_INDEX) not in names:
+        name = _BEST_FILE.fullmatch(path.name)
+        if name and int(name[1]) not in steps and path.is_file():
             path.unlink()
 
 

@@ -46,10 +46,12 @@ class TextEncoder(abc.ABC):
     Attributes:
         languages: the ids of the tokens of languages, by code; none if texts have no such token.
         reads_source_form: whether models of this vocabulary read sources in `source_form`.
+        separates_by_eos: whether EOS also stands between the texts of a line.
     """
 
     languages: Mapping[str, int] = types.MappingProxyType({})
     reads_source_form: bool = False
+    separates_by_eos: bool = False
 
     def as_source(self, text: str, kept: str = "") -> str:
         """Returns a text as a model of this vocabulary reads it as a source.
@@ -410,6 +412,7 @@ class TabEncoder(TextEncoder):
 
     def __init__(self, encoder: TextEncoder, separator: str | None) -> None:
         self._encoder = encoder
+        self.separates_by_eos = separator is None
         self._separator = [EOS_ID] if separator is None else encoder.encode(separator)[:1]
         self.reads_source_form = encoder.reads_source_form
 
@@ -445,8 +448,11 @@ class TabEncoder(TextEncoder):
         return self._encoder.spell(part)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Returns the texts, with the separator's text between them."""
-        return self._encoder.decode(ids)
+        """Returns the texts, with the separator's text between them; in place of EOS, a tab."""
+        if not self.separates_by_eos:
+            return self._encoder.decode(ids)
+        texts = itertools.groupby(ids, lambda id_: id_ == EOS_ID)
+        return "\t".join(self._encoder.decode([*text]) for is_eos, text in texts if not is_eos)
 
     def unknown(self, text: str) -> list[str]:
         """Returns the parts of the texts that have no id, in order."""

@@ -133,12 +133,16 @@ def bounded_lines(file: BinaryIO, name: str) -> Iterator[bytes]:
     """
     # Binary files split lines at b"\n" only; no other UTF-8 character contains that byte.
     lines = iter(functools.partial(file.readline, MAX_LINE_BYTES + 1), b"")
+    number, inner = 0, 0
     for number, line in enumerate(lines, 1):
         if len(line) > MAX_LINE_BYTES:
             raise overlong_line(name, number)
         if number == 1:
             _check_start(line, name)
+            inner = line.rstrip(b"\r\n").count(b"\r")
         yield line
+    if number == 1 and inner > 1:  # the last one alone ends in LF; one CR may be part of a text
+        raise _lines_end_in_cr(name)
 
 
 def _check_start(line: bytes, name: str) -> None:
@@ -148,9 +152,13 @@ def _check_start(line: bytes, name: str) -> None:
     if program := next((program for program, start in _UNREAD.items() if start.match(line)), None):
         raise DataError(f"{name}: compressed or an archive; unpack it with {program}")
     if b"\r" in line.rstrip(b"\r") and not line.endswith(b"\n"):  # the whole file
-        raise DataError(
-            f"{name}: its lines end in CR alone; convert it, for example with tr '\\r' '\\n'"
-        )
+        raise _lines_end_in_cr(name)
+
+
+def _lines_end_in_cr(name: str) -> DataError:
+    return DataError(
+        f"{name}: its lines end in CR alone; convert it, for example with tr '\\r' '\\n'"
+    )
 
 
 def unpacking_program(start: bytes) -> str | None:

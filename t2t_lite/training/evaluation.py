@@ -25,6 +25,7 @@ import tensorflow as tf
 from t2t_lite.data.batching import BatchingScheme
 from t2t_lite.data.example_reader import ExampleReader, naming_bad_file
 from t2t_lite.data.input_pipeline import eval_dataset
+from t2t_lite.data.problem import SPLIT_FILE_NAMES
 from t2t_lite.decoding.dataset_decoding import Decodes, decode_examples
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.divergence import NoOutputError
@@ -35,6 +36,7 @@ from t2t_lite.metrics.command_metric import ProgramError
 from t2t_lite.metrics.parts import Part, combined, mean_summaries, parts_of, without_split
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs.run_folder import RunFolder
+from t2t_lite.runs.selection import DEV, SPLIT
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text.text_encoder import EOS_ID, RESERVED_TOKENS
 from t2t_lite.training.callbacks import Callbacks
@@ -134,7 +136,9 @@ class Evaluator:
         with self._stop.at_once():
             evaluated = [self._evaluated(step, part) for part in self.parts]
         values = combined({one.part.label: one.values for one in evaluated})
-        writer.write(kind, step, {**values, **(others or {})})
+        split = SPLIT_FILE_NAMES[self._split]
+        of_split = {} if split == DEV else {SPLIT: split}
+        writer.write(kind, step, {**values, **of_split, **(others or {})})
         for one in evaluated:
             if one.samples:
                 writer.write_samples(step, *one.samples, label=one.part.label)

@@ -20,7 +20,7 @@ from t2t_lite.metrics.by_name import output_metrics
 from t2t_lite.metrics.parts import combined, parts_of
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs import checkpoint_files, followers, metrics_jsonl
-from t2t_lite.runs.opening import has_started, open_for_evaluation
+from t2t_lite.runs.opening import has_started, open_for_evaluation, refuse_another_split
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.runs.selection import (
     EVALUATOR,
@@ -92,7 +92,10 @@ def _refuse_another_split(run: RunFolder, config: TrainerConfig) -> None:
     """
     trainers = bool(run.settings.eval_use_test_set)
     evaluates = run.settings.schedule == "continuous_train_and_eval"
-    if config.schedule == "continuous_eval" and evaluates and trainers != config.eval_use_test_set:
+    if config.schedule != "continuous_eval":
+        return
+    refuse_another_split(run.folder, config.eval_use_test_set)
+    if evaluates and trainers != config.eval_use_test_set:
         own = f"--{'' if trainers else 'no'}eval_use_test_set"
         raise UsageError(
             f"the trainer of {run.folder} evaluates with {own}, and the best checkpoint would be "

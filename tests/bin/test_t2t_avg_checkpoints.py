@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import shutil
 
 import numpy as np
 import pytest
@@ -99,6 +100,40 @@ def test_by_time_those_nearest_are_taken_and_a_gap_is_an_error(run, minutes, mea
         assert "--save_checkpoints_secs=600" in message
     else:
         assert weights(run, average(run, *flags)) == (300, {mean})
+
+
+def test_one_checkpoint_by_two_names_is_refused(run):
+    for path in run.folder.glob("model.ckpt-200.*"):
+        shutil.copy(path, run.folder / path.name.replace("model", "best"))
+    message = refused(run, "--checkpoints=200,best.ckpt-200,100")
+    assert "model.ckpt-200 and " in message
+    assert "best.ckpt-200 are the same checkpoint" in message
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "what"),
+    [
+        ("problem", {"problem": "algorithmic_reverse_binary40"}, "problem"),
+        ("model", {"model": "transformer_encoder"}, "model"),
+    ],
+)
+def test_checkpoints_of_unlike_runs_are_refused(run, tmp_path, name, changes, what):
+    shutil.copytree(run.folder, tmp_path / name)
+    flags = json.loads((tmp_path / name / "flags.json").read_text())
+    (tmp_path / name / "flags.json").write_text(json.dumps(flags | changes))
+    other = tmp_path / name / "model.ckpt-100"
+    other.with_suffix(".index").unlink(missing_ok=True)
+    save_weights(tmp_path / name, fill(run.build_model(), 7.0), 100)
+    message = refused(run, f"--checkpoints=100,{other}")
+    assert f"{tmp_path / name} and {run.folder} have not the same {what}" in message
+
+
+@pytest.mark.integration
+def test_checkpoints_of_two_trainings_have_a_mean(run, tmp_path):
+    shutil.copytree(run.folder, tmp_path / "other")
+    save_weights(tmp_path / "other", fill(run.build_model(), 7.0), 100)
+    path = average(run, f"--checkpoints=100,{tmp_path}/other/model.ckpt-100")
+    assert weights(run, path) == (100, {4.0})
 
 
 @pytest.mark.integration

@@ -165,6 +165,19 @@ def test_the_next_call_goes_on_where_the_last_one_ended(translations, tmp_path):
     assert "'twenty', not a number of updates" in refused(*translations(), *flags, code=1)
 
 
+def test_a_folder_without_translations_is_not_passed_over_in_silence(
+    translations, tmp_path, capsys
+):
+    flags = [*translations(3), f"--event_dir={tmp_path}/events"]
+    run(*flags)
+    assert run(*flags) == ""
+    message = "has no translation to score of 4 updates or more; --min_steps=0 scores the others"
+    assert message in capsys.readouterr().err
+    assert "no such folder" in refused(f"--translations_dir={tmp_path}/none", flags[1], code=1)
+    missing = f"--reference={tmp_path}/none", "--wait_minutes=-1"
+    assert "none: no such file" in refused(f"--translations_dir={tmp_path}/none", *missing, code=1)
+
+
 def test_translations_that_come_later_are_scored(translations, monkeypatch):
     arrivals = iter([20])
     monkeypatch.setattr(waiting, "_POLL", 0.001)

@@ -13,7 +13,7 @@ from support.small_runs import make_run
 from t2t_lite.bin import t2t_eval
 from t2t_lite.errors import UserError
 from t2t_lite.metrics.bootstrap import BootstrapResult
-from t2t_lite.runs.checkpoint_names import named_checkpoint, named_model
+from t2t_lite.runs.checkpoint_names import checkpoint_of_run, named_checkpoint, named_model
 from t2t_lite.training.checkpoint_evaluation import CheckpointScores
 
 
@@ -41,6 +41,21 @@ def folder(tmp_path):
 )
 def test_names_in_a_run_folder(folder, name, meant):
     assert named_checkpoint(name, str(folder)) == str(folder / meant)
+
+
+def test_a_name_is_that_of_the_run_wherever_the_command_is_run(
+    folder, tmp_path_factory, monkeypatch
+):
+    here = tmp_path_factory.mktemp("another_run")
+    make_run(here, "algorithmic_reverse_binary40")
+    monkeypatch.chdir(here)
+    for name in ("best.ckpt-10", "model.ckpt-7"):
+        pathlib.Path(f"{name}.index").touch()
+    assert named_checkpoint("best.ckpt-10", str(folder)) == f"{folder}/best.ckpt-10"
+    assert checkpoint_of_run(f"{folder}/best.ckpt-10") == f"{folder}/best.ckpt-10"
+    with pytest.raises(UserError, match=f"{folder} has no checkpoint 'model.ckpt-7'"):
+        checkpoint_of_run(f"{folder}/model.ckpt-7")
+    assert named_checkpoint("model.ckpt-7", "") == "model.ckpt-7"
 
 
 def test_a_path_needs_no_run_folder(tmp_path):
@@ -161,6 +176,12 @@ def test_scores_below_one_have_enough_digits():
 )
 def test_usage_errors_are_one_line(flags, code, message):
     assert message in refusal(t2t_eval.main, *flags, code=code)
+
+
+@pytest.mark.parametrize("names", ["", ","])
+def test_an_empty_name_is_named(folder, names):
+    flags = f"--output_dir={folder}", f"--checkpoint_path={names}"
+    assert f"--checkpoint_path={names}: name a checkpoint" in refusal(t2t_eval.main, *flags)
 
 
 def test_scores_of_outputs_overwrite_no_file_of_the_run(folder):

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import json
 
 import pytest
 
@@ -10,7 +11,7 @@ from t2t_lite import registry
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.loading import find_models
 from t2t_lite.errors import UsageError, UserError
-from t2t_lite.runs import opening, run_creation, run_folder
+from t2t_lite.runs import opening, run_creation, run_folder, selection
 from t2t_lite.runs.run_settings import RunSettings
 
 SMALL = "num_hidden_layers=1,hidden_size=8"
@@ -149,3 +150,51 @@ def test_a_missing_source_of_weights_is_named_before_there_is_a_run(tmp_path):
     with pytest.raises(UserError, match="--warm_start_from=/no/run does not exist"):
         opening.open_for_training(settings, hparams, 1)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_vocabulary_of_a_run_that_has_not_started_gives_way_to_another(tmp_path):
+    run = make_run(tmp_path)
+    (tmp_path / "model.ckpt-0.index").unlink()
+    problem = registry.problem("text2text_tmpdir_tokens")
+    settings = dataclasses.replace(run.settings, problem=problem.name)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / run_folder.FLAGS).write_text(settings.to_json())
+    (tmp_path / "run" / run_folder.HPARAMS).write_text(run.hparams.to_json())
+    (name,) = problem.vocab_files()
+    (tmp_path / name).write_text("<UNK>\nnew\n")
+    (tmp_path / "run" / name).write_text("<UNK>\nold\n")
+    settings = dataclasses.replace(settings, output_dir=str(tmp_path / "run"))
+    opening.open_for_training(settings, run.hparams, 1)
+    assert (tmp_path / "run" / name).read_text() == "<UNK>\nnew\n"
+
+
+def test_a_run_with_its_best_checkpoint_alone_is_not_begun_anew(tmp_path):
+    make_run(tmp_path)
+    (tmp_path / "model.ckpt-0.index").rename(tmp_path / "best.ckpt-0.index")
+    remedy = rf"holds best.ckpt-0, but no .*--warm_start_from={tmp_path}/best.ckpt-0, and another"
+    with pytest.raises(UserError, match=remedy):
+        make_run(tmp_path)
+
+
+@pytest.mark.parametrize("schedule", ["continuous_train_and_eval", "train"])
+@pytest.mark.parametrize("first", [False, True])
+def test_evaluations_stay_on_their_split(tmp_path, first, schedule):
+    make_run(tmp_path, eval_use_test_set=first)
+    record = {"kind": "eval", "step": 0, "loss": 1.0} | ({selection.SPLIT: "test"} if first else {})
+    (tmp_path / "metrics.jsonl").write_text(json.dumps(record) + "\n")
+    make_run(tmp_path, eval_use_test_set=first, schedule=schedule)
+    message = (
+        f"on {'test' if first else 'dev'}, and the best .*: give --{'' if first else 'no'}eval_"
+    )
+    is_refused = schedule != "train"
+    with pytest.raises(UsageError, match=message) if is_refused else contextlib.nullcontext():
+        make_run(tmp_path, eval_use_test_set=not first, schedule=schedule)
+
+
+def test_a_trial_of_a_run_that_has_not_started_has_its_own_seed(tmp_path):
+    run = make_run(tmp_path)
+    with pytest.raises(UserError, match="--random_seed=1, not 7"):
+        opening.seed_and_parts(str(tmp_path), 7, run.hparams, 2, only_if_started=True)
+    (tmp_path / "model.ckpt-0.index").unlink()
+    found = opening.seed_and_parts(str(tmp_path), 7, run.hparams, 2, only_if_started=True)
+    assert found == (7, 2)

@@ -79,6 +79,21 @@ def test_the_best_stay_when_the_trainer_deletes_them(tmp_path):
     assert kept(tmp_path) == files_of(20, 30)
 
 
+def test_what_users_name_alike_stays(tmp_path):
+    choice = selection_of(tmp_path)
+    (tmp_path / "best.ckpt-5.export").mkdir()
+    for name in ("best.ckpt-mean.index", "best.ckpt-5.index.bak", "best.ckpt-5"):
+        (tmp_path / name).touch()
+    evaluated(tmp_path, 10, bleu=3.0)
+    choice.update()
+    evaluated(tmp_path, 20, bleu=4.0)
+    choice.update()
+    assert {path.name for path in tmp_path.glob("best*")} == {
+        *("best.ckpt-5.export", "best.ckpt-mean.index", "best.ckpt-5.index.bak", "best.ckpt-5"),
+        *files_of(20),
+    }
+
+
 def test_a_better_one_that_is_gone_pushes_none_out(tmp_path):
     evaluated(tmp_path, 10, bleu=9.0)
     forget(tmp_path, 10)

@@ -133,7 +133,9 @@ def test_a_plain_file_with_a_compressed_name_is_named(tmp_path, name, contents):
         read_lines(path)
 
 
-@pytest.mark.parametrize("contents", [b"one\rtwo\r", b"one\rtwo", b"\ra\r\rb"])
+@pytest.mark.parametrize(
+    "contents", [b"one\rtwo\r", b"one\rtwo", b"\ra\r\rb", b"one\rtwo\rthree\n", b"a\rb\rc\r\n"]
+)
 def test_cr_alone_ends_no_line(tmp_path, contents):
     path = tmp_path / "text"
     path.write_bytes(contents)

@@ -1,6 +1,8 @@
 """What a process beside the trainer does before, and in place of, an evaluation."""
 
+import contextlib
 import dataclasses
+import json
 import pathlib
 from types import SimpleNamespace
 
@@ -8,7 +10,7 @@ import pytest
 
 from support.small_runs import make_config
 from t2t_lite.errors import UsageError, UserError
-from t2t_lite.runs import checkpoint_files
+from t2t_lite.runs import checkpoint_files, selection
 from t2t_lite.runs.run_settings import RunSettings
 from t2t_lite.training import following
 
@@ -27,17 +29,31 @@ BOTH, ALONE = "continuous_train_and_eval", "train"
         ((None, None), True, False),  # an imported run
     ],
 )
-def test_evaluations_of_two_splits_are_not_mixed(trainer, own, is_refused):
+def test_evaluations_of_two_splits_are_not_mixed(trainer, own, is_refused, tmp_path):
     names = "schedule", "eval_use_test_set"
     given = RunSettings(problem="p", model="m", hparams_set="s")
     given = dataclasses.replace(given, **dict(zip(names, trainer, strict=True)))
-    run = SimpleNamespace(settings=given, folder="run")
+    run = SimpleNamespace(settings=given, folder=tmp_path)
     config = make_config("data", "run", schedule="continuous_eval", eval_use_test_set=own)
     if is_refused:
         with pytest.raises(UsageError, match=r"by both splits: give --(no)?eval_use_test_set"):
             following._refuse_another_split(run, config)
     else:
         following._refuse_another_split(run, config)
+
+
+def test_an_evaluator_goes_on_with_its_split(tmp_path):
+    given = RunSettings(problem="p", model="m", hparams_set="s", schedule=ALONE)
+    run = SimpleNamespace(settings=given, folder=tmp_path)
+    (tmp_path / "model.ckpt-2.index").touch()
+    (tmp_path / "eval").mkdir()
+    name = {selection.SIGNATURE: selection.checkpoint_signature(f"{tmp_path}/model.ckpt-2")}
+    record = {"kind": "eval", "step": 2, selection.SPLIT: "test", **name}
+    (tmp_path / "eval" / "metrics.jsonl").write_text(json.dumps(record) + "\n")
+    for own in (True, False):
+        config = make_config("data", "run", schedule="continuous_eval", eval_use_test_set=own)
+        with contextlib.nullcontext() if own else pytest.raises(UsageError, match="on test, and"):
+            following._refuse_another_split(run, config)
 
 
 def test_a_run_that_does_not_come_is_an_error(tmp_path):

@@ -1,6 +1,8 @@
 """Examples with the alignments of their targets, which guide the attention of a model."""
 
 import itertools
+import logging
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -15,8 +17,11 @@ from t2t_lite.text.sample import ALIGNMENT, Sample
 from t2t_lite.text.source_form import has_text
 from t2t_lite.text.text_encoder import TextEncoder
 
+log = logging.getLogger(__name__)
+
 # Of a larger corpus, so many pairs train the aligner.
 _MOST_PAIRS = 1_000_000
+_WORD = re.compile(r"[^ \t]+")  # fast_align's
 
 
 class AligningExampleEncoder(ExampleEncoder):
@@ -72,16 +77,24 @@ class AligningExampleEncoder(ExampleEncoder):
 def with_alignments(samples: Iterable[Sample], path: str) -> Iterator[Sample]:
     """Yields samples with the alignments of a file in Pharaoh's format, a line for each.
 
+    A pair has none where Unicode's white space is not that of aligners: fast_align splits words at
+    spaces and tabs alone, so that its links would be read as those of other words.
+
     Raises:
         DataError: a link is not between words of its pair, or the file has more lines or fewer.
     """
+    left_out = first = 0
     for number, (sample, links) in enumerate(itertools.zip_longest(samples, read_links(path)), 1):
         if sample is None or links is None:
             raise DataError(
                 f"{path} has {'more' if sample is None else 'fewer'} lines than the training text "
                 "has pairs: align that text, whole and in its order"
             )
-        sizes = [len(sample[side].split()) for side in ("inputs", "targets")]
+        words = [sample[side].split() for side in ("inputs", "targets")]
+        theirs = [map(str.strip, _WORD.findall(sample[side])) for side in ("inputs", "targets")]
+        if words != [*map(list, theirs)]:
+            left_out, first, links = left_out + 1, first or number, []
+        sizes = [*map(len, words)]
         for link in links:
             if any(place >= size for place, size in zip(link, sizes, strict=True)):
                 raise DataError(
@@ -89,6 +102,15 @@ def with_alignments(samples: Iterable[Sample], path: str) -> Iterator[Sample]:
                     f"{sizes[0]} and {sizes[1]} words between spaces"
                 )
         yield {**sample, ALIGNMENT: written_links(links)}
+    if left_out:
+        log.warning(
+            "%s: the links of %d pairs are left out, first line %d: between their words, there is "
+            "white space other than spaces and tabs (a no-break space, say), which aligners may "
+            "count as part of a word; replace it by spaces in the text, and align it again",
+            path,
+            left_out,
+            first,
+        )
 
 
 def trained_aligner(

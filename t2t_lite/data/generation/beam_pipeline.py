@@ -331,7 +331,8 @@ def _delete(paths: Iterable[str]) -> None:
 
 
 def _matches(folder: str, pattern: str) -> list[str]:
+    """Returns the files, not the folders: generation without a runner leaves those of chunks."""
     if FileSystems.get_scheme(folder) is None:
-        return list(map(str, pathlib.Path(folder).glob(pattern)))
+        return [str(path) for path in pathlib.Path(folder).glob(pattern) if path.is_file()]
     (found,) = FileSystems.match([FileSystems.join(folder, pattern)])
     return [metadata.path for metadata in found.metadata_list]

@@ -50,7 +50,9 @@ def extend_vocabulary(
         UsageError: as in `vocabulary_to_extend`.
         DataError: the vocabulary to extend is damaged, or there is no text.
     """
-    source, problem = vocabulary_to_extend(problem, options), _owner(problem)
+    source, bad_input = vocabulary_to_extend(problem, options), problem.bad_input
+    problem = _owner(problem)
+    problem.bad_input = bad_input
     path = pathlib.Path(data_dir) / problem.vocab_filename
     if source is None or path.is_file():
         return

@@ -146,6 +146,7 @@ class Findings:
         if isinstance(problem, Text2TextProblem) and not problem.encodes_samples:
             self._prefixes = (problem.inputs_prefix, problem.targets_prefix)
         self._splits: dict[str, SplitText] = {}
+        self._logged: set[str] = set()
         self._sources: dict[str, str] = {}  # the split that `generate_samples` is asked for
 
     def watched(self, group: FileGroup, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
@@ -190,7 +191,7 @@ class Findings:
         return [line for found in self._by_split().values() for line in found]
 
     def write(self) -> None:
-        """Writes the findings beside the data, and logs them; those of other splits are kept."""
+        """Writes the findings beside the data, and logs the new ones; other splits keep theirs."""
         if not self._splits:
             return
         path = _path(self._problem, self._data_dir)
@@ -202,21 +203,17 @@ class Findings:
         else:
             path.unlink(missing_ok=True)
         for line in (line for found in now.values() for line in found):
-            log.warning("%s", line)
+            if line not in self._logged:
+                log.warning("%s", line)
+                self._logged.add(line)
 
     def _by_split(self) -> dict[str, list[str]]:
         """Returns the findings by the name of the split."""
-        found = {
-            SPLIT_FILE_NAMES[split]: [*self._missing(split), *self._unknown(split)]
-            for split in self._splits
-        }
-        found[_ALL] = [
-            *self._vocabulary(),
-            *self._directions(),
-            *self._leaks(),
-            *self._forms(),
-        ]
-        return found
+        found = {split: [*self._missing(split), *self._unknown(split)] for split in self._splits}
+        for split, line in (*self._directions(), *self._leaks(), *self._forms()):
+            found[split].append(f"{SPLIT_FILE_NAMES[split]}: {line}")
+        named = {SPLIT_FILE_NAMES[split]: lines for split, lines in found.items()}
+        return {**named, _ALL: list(self._vocabulary())}
 
     def _missing(self, split: str) -> Iterator[str]:
         for side, (count, pair) in self._splits[split].missing.items():
@@ -267,8 +264,8 @@ class Findings:
             for path in paths:
                 yield from vocabulary_faults(path, text_is_nfc)
 
-    def _forms(self) -> Iterator[str]:
-        """Yields where targets are in another form of Unicode than others: outputs have one."""
+    def _forms(self) -> Iterator[tuple[str, str]]:
+        """Yields splits with targets in another form of Unicode than others: outputs have one."""
         are_nfc = {
             split: [(pair, text_checks.is_nfc(pair.targets)) for pair in found.pairs]
             for split, found in self._splits.items()
@@ -280,14 +277,15 @@ class Findings:
             accented = sum(is_nfc is not None for _, is_nfc in found)
             if len(others) >= max(1, _OTHER_FORM * accented):
                 yield (
-                    f"{SPLIT_FILE_NAMES[split]}: targets are not in Unicode's form NFC, as others "
+                    split,
+                    "targets are not in Unicode's form NFC, as others "
                     f"are, in {self._amount(split, len(others), accented)} with accents, first "
                     f"{self._place(split, others[0])} ({quoted(others[0].targets)}): normalise "
-                    "them (NFC); outputs that differ in form alone count as wrong"
+                    "them (NFC); outputs that differ in form alone count as wrong",
                 )
 
-    def _directions(self) -> Iterator[str]:
-        """Yields what is wrong with the sides of pairs: exchanged, or the same."""
+    def _directions(self) -> Iterator[tuple[str, str]]:
+        """Yields splits with what is wrong with the sides of pairs: exchanged, or the same."""
         problem = self._problem
         if not (problem.has_inputs and problem.has_text_targets and self._splits):
             return
@@ -303,25 +301,27 @@ class Findings:
             or min(shares, default=0) < _ALL_COPIED <= max(shares, default=0)
         )
         for split, pairs in texts.items():
-            name = SPLIT_FILE_NAMES[split]
             exchanged = known.exchanged(pairs)
             if len(exchanged) >= max(_FEWEST, _EXCHANGED * len(pairs)):
                 yield (
-                    f"{name}: source and target language are exchanged in "
+                    split,
+                    "source and target language are exchanged in "
                     f"{self._amount(split, len(exchanged), len(pairs))}, first "
                     f"{self._place(split, exchanged[0])} ({quoted(exchanged[0].inputs)}): exchange "
-                    "the two files or columns there"
+                    "the two files or columns there",
                 )
             found, of = copied[split]
             if are_faults and len(found) >= max(_FEWEST, _COPIED * of):
                 yield (
-                    f"{name}: source and target are the same in "
+                    split,
+                    "source and target are the same in "
                     f"{self._amount(split, len(found), of)} with sentences, first "
                     f"{self._place(split, found[0])} ({quoted(found[0].inputs)}): translate them, "
-                    "or drop them (in training: --clean=identical)"
+                    "or drop them (in training: --clean=identical)",
                 )
 
-    def _leaks(self) -> Iterator[str]:
+    def _leaks(self) -> Iterator[tuple[str, str]]:
+        """Yields splits with pairs of the training data."""
         train = self._splits.get(DatasetSplit.TRAIN)
         for split, held_out in self._splits.items():
             if train is None or split == DatasetSplit.TRAIN:
@@ -333,9 +333,10 @@ class Findings:
             pair, number = found[0]
             again = self._place(DatasetSplit.TRAIN, Pair(number, pair.inputs, pair.targets))
             yield (
-                f"{SPLIT_FILE_NAMES[split]}: {self._amount(split, len(found), of)} are in the "
-                f"training data, too, first {self._place(split, pair)}, in training {again}: "
-                "remove them from the training data, or scores mean nothing"
+                split,
+                f"{self._amount(split, len(found), of)} are in the training data, too, first "
+                f"{self._place(split, pair)}, in training {again}: "
+                "remove them from the training data, or scores mean nothing",
             )
 
     def _amount(self, split: str, found: int, of: int) -> str:

@@ -196,8 +196,19 @@ def read_samples(
 def check_options(problem: Text2TextProblem, options: DatagenOptions) -> None:
     """Raises UsageError if the options do not suit a member of a problem: before any work."""
     for member in problem.members:
+        check_further_features(member)
         check_cleaning(member, options)
         check_alignments(member, options)
+
+
+def check_further_features(problem: Text2TextProblem) -> None:
+    """Raises UsageError if nothing would put the further features into examples."""
+    if problem.further_features and not problem.encodes_samples:
+        raise UsageError(
+            f"{problem.base_name!r} declares further_features "
+            f"({', '.join(problem.further_features)}), which only generate_encoded_samples yields: "
+            "define that method, too"
+        )
 
 
 def check_cleaning(problem: Text2TextProblem, options: DatagenOptions) -> None:
@@ -283,7 +294,6 @@ def write_records(
             )
             _generate(group, samples(), folder, options, findings, guard)
         shutil.rmtree(path, ignore_errors=True)
-    findings.write()
 
 
 def _aligning_encoder(
@@ -332,6 +342,7 @@ def _generate(
                 advance(chunk.samples if chunk.is_new else 0)
         check_count(group, count)
         guard(chunks)
+        findings.write()  # before files that a later run would not look at again
         shards = [
             Shard(index, path, sizes[index], chunks, order_seed(options, path, split))
             for index, (path, split) in enumerate(group.files.items())

@@ -63,29 +63,29 @@ def inspect(problem: Problem, data_dir: str) -> Iterator[tuple[str, SplitInspect
     """
     encoders = problem.get_feature_encoders(data_dir)
     reader = ExampleReader.of_whole(problem)
-    sizes = {side: encoder.vocab_size for side, encoder in encoders.items()}
     found = False
     for entry in problem.dataset_splits:
         paths = problem.filepaths(data_dir, entry["split"])
         if any(map(os.path.isfile, paths)):
             found = True
-            yield SPLIT_FILE_NAMES[entry["split"]], inspect_split(paths, reader, sizes)
+            yield SPLIT_FILE_NAMES[entry["split"]], inspect_split(paths, reader, encoders)
     if not found:
         # The error names the first missing file and the command that generates it.
         problem.existing_filepaths(data_dir, problem.dataset_splits[0]["split"])
 
 
 def inspect_split(
-    paths: Sequence[str], reader: ExampleReader, vocab_sizes: Mapping[str, int]
+    paths: Sequence[str], reader: ExampleReader, encoders: Mapping[str, TextEncoder]
 ) -> SplitInspection:
     """Reads files of one split.
 
     Args:
         paths: the TFRecord files, existing or not.
         reader: parses the examples.
-        vocab_sizes: vocabulary sizes of `inputs` and `targets`; 0: there are none.
+        encoders: those of `inputs` and `targets`; one without a vocabulary has no ids.
     """
-    own = {side: size for side, size in vocab_sizes.items() if size}  # language models: targets
+    # Language models have targets alone.
+    own = {side: encoder for side, encoder in encoders.items() if encoder.vocab_size}
     found = SplitInspection(sides=list(own))
     for path in paths:
         if not os.path.isfile(path):
@@ -100,17 +100,17 @@ def inspect_split(
 
 
 def _add_file(
-    found: SplitInspection, path: str, reader: ExampleReader, vocab_sizes: Mapping[str, int]
+    found: SplitInspection, path: str, reader: ExampleReader, encoders: Mapping[str, TextEncoder]
 ) -> None:
     """Adds the contents of a file; DataError for a damaged one, after its preceding chunks."""
     name = pathlib.Path(path).name
     number = 1  # of the next record
     for parsed in _chunks(path, reader):
-        features = {side: parsed[side] for side in vocab_sizes}
+        features = {side: parsed[side] for side in encoders}
         for side, ids in features.items():
             # The ids of numbers are bits.
-            vocab_size = None if side in reader.floats else vocab_sizes[side]
-            for fault, rows in _faults(ids, vocab_size).items():
+            vocab_size = None if side in reader.floats else encoders[side].vocab_size
+            for fault, rows in _faults(ids, vocab_size, encoders[side].separates_by_eos).items():
                 where = [f"{name}, record {number + row}" for row in rows]
                 found.add_faults(f"{side} {fault}", where)
         examples = int(features["targets"].nrows())
@@ -133,7 +133,9 @@ def _chunks(path: str, reader: ExampleReader) -> Iterator[dict[str, tf.RaggedTen
             yield reader.parse(records)
 
 
-def _faults(ids: tf.RaggedTensor, vocab_size: int | None) -> dict[str, list[int]]:
+def _faults(
+    ids: tf.RaggedTensor, vocab_size: int | None, may_have_eos: bool
+) -> dict[str, list[int]]:
     """Returns the rows of `[n, (length)]` ids with each fault; None: all ids are possible."""
     values, splits = ids.values.numpy(), ids.row_splits.numpy()
     row = ids.value_rowids().numpy()
@@ -143,7 +145,9 @@ def _faults(ids: tf.RaggedTensor, vocab_size: int | None) -> dict[str, list[int]
     return {
         "missing or empty": np.flatnonzero(empty).tolist(),
         "without EOS at the end": row[is_last & (values != EOS_ID)].tolist(),
-        "with EOS inside": np.unique(row[~is_last & (values == EOS_ID)]).tolist(),
+        "with EOS inside": np.unique(
+            row[~is_last & (values == EOS_ID) & (not may_have_eos)]
+        ).tolist(),
         "with pad inside": np.unique(row[values == PAD_ID]).tolist(),
         "with ids outside the vocabulary": np.unique(
             row[(values < 0) | (values >= vocab_size)] if vocab_size is not None else row[:0]

@@ -17,6 +17,7 @@ from t2t_lite.problems.text2text_tmpdir import text_files
 from t2t_lite.progress import progress
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.text.bad_input import BadInput
+from t2t_lite.text.text_encoder import require_characters
 from t2t_lite.text.text_files import iterate_lines
 
 Pair = tuple[str, str]  # source and target, one line each
@@ -130,8 +131,14 @@ class PairWriter:
                 file.close()
 
     def write(self, source: str, target: str) -> None:
-        """Adds a pair."""
+        """Adds a pair.
+
+        Raises:
+            DataError: UTF-8 cannot encode one of the texts.
+        """
         texts = source, target
+        for path, text in zip(self._paths, texts, strict=True):
+            require_characters(text, f"a text for {path}")
         for path, file, text in zip(self._paths, self._files, texts, strict=True):
             with files.errors_of(path):
                 file.write(f"{text}\n")

@@ -114,9 +114,8 @@ def _check_data(config: TrainerConfig, hparams: BasicHParams) -> DataStatistics:
     """Reads all data of the run; returns statistics of the training data."""
     problem = registry.problem(config.problem)
     encoders = problem.get_feature_encoders(config.data_dir)
-    sizes = {side: encoder.vocab_size for side, encoder in encoders.items()}
-    for side, size in sizes.items():
-        print(f"vocabulary of {side}: {size:,} subwords")
+    for side, encoder in encoders.items():
+        print(f"vocabulary of {side}: {encoder.vocab_size:,} subwords")
     reader = ExampleReader.of(problem, hparams)
     splits = [DatasetSplit.TRAIN]
     if config.schedule != "train":
@@ -125,7 +124,7 @@ def _check_data(config: TrainerConfig, hparams: BasicHParams) -> DataStatistics:
     counts = []
     for split in splits:
         paths = problem.existing_filepaths(config.data_dir, split)
-        for fault, (count, where) in inspect_split(paths, reader, sizes).faults.items():
+        for fault, (count, where) in inspect_split(paths, reader, encoders).faults.items():
             raise DataError(
                 f"{SPLIT_FILE_NAMES[split]} data in {config.data_dir}: {fault}: {count:,}, first "
                 f"{where}; regenerate the files with t2t-datagen --problem={problem.base_name}"

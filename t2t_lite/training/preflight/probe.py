@@ -144,7 +144,11 @@ def _take_steps(request: Request) -> Cost:
     if request.memory_limit is not None and not gpus:
         memory.limit(request.memory_limit)
     seed, parts = seed_and_parts(
-        config.output_dir, config.random_seed, hparams, strategy.num_replicas_in_sync
+        config.output_dir,
+        config.random_seed,
+        hparams,
+        strategy.num_replicas_in_sync,
+        only_if_started=True,
     )
     problem = registry.problem(config.problem)
     encoders = problem.get_feature_encoders(config.data_dir)

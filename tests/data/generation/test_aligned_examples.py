@@ -115,6 +115,20 @@ def test_files_that_do_not_fit_are_refused(problem, folder, change, message):
         generate(problem, folder, path)
 
 
+def test_links_are_left_out_where_aligners_count_words_otherwise(problem, folder, caplog):
+    path = folder / "inputs.train.txt"
+    first, second, *others = path.read_text().splitlines()
+    joined = second.replace(" ", "\xa0", 1)  # in which fast_align sees one word
+    path.write_text("\n".join([f"\xa0{first}", joined, *others]) + "\n")
+    examples = generate(problem, folder, folder / "links.txt")
+    encoder = problem.feature_encoders(str(folder / "data"))["inputs"]
+    aligned = {encoder.decode(e["inputs"][:-1]): any(e[ALIGNMENT][:-1]) for e in examples}
+    assert not aligned.pop(second)  # as models read it
+    assert len(aligned) > 100
+    assert all(aligned.values())
+    assert "the links of 1 pairs are left out, first line 2" in caplog.text
+
+
 def test_changed_alignments_are_noticed(problem, folder):
     path = folder / "links.txt"
     generate(problem, folder, path)

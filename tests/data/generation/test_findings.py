@@ -428,3 +428,30 @@ def test_a_damaged_file_of_findings(tmp_path, contents):
     path.write_text(contents)
     with pytest.raises(UserError, match=rf"{path}.*delete it"):
         of_data(Zoo(), str(tmp_path))
+
+
+def test_findings_stay_where_a_later_split_fails_or_is_made_alone(tmp_path):
+    def change(number, split, source, target):
+        if split == "test" and number == 405 and broken:
+            raise UserError("no such file")
+        return (
+            (target, source)
+            if split in ("train", "eval") and number % 5 == 3
+            else (
+                source,
+                target,
+            )
+        )
+
+    broken, problem, data_dir = [True], zoo(change), str(tmp_path)
+    with pytest.raises(UserError, match="no such file"):
+        generate_data(problem, data_dir, "", DatagenOptions(num_workers=1))
+    before = of_data(problem, data_dir)
+    assert [line.partition(":")[0] for line in before] == ["train", "dev"]
+    broken.clear()
+    generate_data(problem, data_dir, "", DatagenOptions(num_workers=1))
+    assert of_data(problem, data_dir) == before
+    (path,) = tmp_path.glob("zoo-test-*")
+    path.unlink()
+    generate_data(problem, data_dir, "", DatagenOptions(num_workers=1))
+    assert of_data(problem, data_dir) == before

@@ -9,7 +9,7 @@ import pytest
 from t2t_lite.data import records
 from t2t_lite.data.generation import inspection
 from t2t_lite.data.generation.inspection import SplitInspection
-from t2t_lite.data.text_problems import Text2TextProblem
+from t2t_lite.data.text_problems import SeveralTextsProblem, Text2TextProblem
 from t2t_lite.errors import UserError
 from t2t_lite.text.text_encoder import ByteTextEncoder, VocabType
 
@@ -112,6 +112,22 @@ class TestFaults:
         found = splits(data, Bytes())["train"]
         assert found.faults == {fault: (2, f"{path.name}, record 1101")}
         assert f"FAULT: {fault}: 2, first {path.name}, record 1101" in report(data, Bytes())
+
+    def test_eos_may_separate_texts(self, data):
+        class Several(SeveralTextsProblem):
+            base_name = "inspected"
+            vocab_type = VocabType.CHARACTER
+            dataset_splits = Bytes.dataset_splits
+            CONCAT_TOKEN = None
+
+            def generate_samples(self, data_dir, tmp_dir, dataset_split):
+                return []
+
+        encode = ByteTextEncoder().encode
+        made = {"inputs": [*encode("ab"), 1, *encode("c"), 1], "targets": [*encode("d"), 1, 1]}
+        records.write_examples(data / "inspected-dev-00000-of-00001", [made])
+        assert [*splits(data, Several())["dev"].faults] == ["targets with EOS inside"]
+        assert "1 inputs  ab\tc" in report(data, Several())
 
     def test_a_side_may_have_several(self, data):
         path = data / "inspected-dev-00000-of-00001"
