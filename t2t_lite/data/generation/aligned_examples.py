@@ -43,14 +43,17 @@ class AligningExampleEncoder(ExampleEncoder):
         self._aligner = aligner
 
     def _further(self, chunk: Chunk) -> Iterator[dict[str, bytes]]:
-        """Yields the alignment of each sample; what is aligned to no word is so to EOS."""
+        """Yields the alignment of each sample.
+
+        What is aligned to no word is so to EOS, but nothing of a pair without links is aligned.
+        """
         inputs, targets = self.encoders["inputs"], self.encoders["targets"]
         sides = (inputs, self._sources(chunk)), (targets, chunk.targets)
         lines = (encoder.encode_lines(texts) for encoder, texts in sides)
         pairs = [*zip(*lines, strict=True)]
         found = self._by_words(pairs, chunk) if self._aligner is None else self._by_ids(pairs)
         for (source, _), alignment in zip(pairs, found, strict=True):
-            eos = len(source) + 1
+            eos = len(source) + 1 if any(alignment) else 0
             yield {ALIGNMENT: pack([place or eos for place in [*alignment, eos]])}
 
     def _by_ids(self, pairs: Sequence[tuple[list[int], list[int]]]) -> Iterator[list[int]]:
