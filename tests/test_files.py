@@ -14,7 +14,7 @@ from t2t_lite.decoding import dataset_decoding, jobs
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.output_files import refuse_overwriting
 from t2t_lite.decoding.trained_model import TrainedModel
-from t2t_lite.errors import UserError, describe_os_error
+from t2t_lite.errors import DataError, UserError, describe_os_error
 from t2t_lite.runs import averaging, metrics_jsonl, run_folder
 from t2t_lite.runs.run_settings import RunSettings
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -108,6 +108,12 @@ def test_an_error_of_something_else_keeps_its_name(tmp_path):
         files.whole_folder(tmp_path / "out"),
     ):
         pathlib.Path("/no/such/file").read_bytes()
+
+
+def test_a_pair_that_utf_8_cannot_encode_is_named(tmp_path):
+    with PairWriter(tmp_path, "train") as writer, pytest.raises(DataError, match=r"U\+D83D"):
+        writer.write("half an emoji: \ud83d", "c")
+    assert {path.read_text() for path in tmp_path.iterdir()} == {""}, "neither side is written"
 
 
 @pytest.mark.parametrize("room", [0, 5])

@@ -53,13 +53,7 @@ def average_all(
         UserError: the run has fewer than `count` checkpoints.
     """
     averages = _Averages(run, pathlib.Path(output_dir), count, min_steps)
-    there = averages.sources()
-    if len(there) < count:
-        raise UserError(
-            f"{run.folder} holds {len(there)} checkpoints from step {min_steps} on, fewer than "
-            f"{count}: lower --n, or train with a larger --keep_checkpoint_max"
-        )
-    return averages.update(there)
+    return averages.update(averages.enough_sources())
 
 
 def average_arriving(
@@ -76,6 +70,9 @@ def average_arriving(
 
     Yields:
         The prefix of each new average, once it is written.
+
+    Raises:
+        UserError: in the end, the run has fewer than `count` checkpoints.
     """
     folder = pathlib.Path(output_dir)
     averages = _Averages(run, folder, count, min_steps)
@@ -88,6 +85,7 @@ def average_arriving(
         there = averages.sources()
         if len(there) >= count:
             yield from averages.update(there)
+    averages.enough_sources()
 
 
 class _Averages:
@@ -124,6 +122,17 @@ class _Averages:
         """Returns the prefixes of the checkpoints to average, in step order."""
         there = whole_checkpoints(self._run.folder)
         return [path for path in there if step_of(path) >= self._min_steps]
+
+    def enough_sources(self) -> list[str]:
+        """Returns `sources`; UserError if they are too few for an average."""
+        there = self.sources()
+        if len(there) < self._count:
+            raise UserError(
+                f"{self._run.folder} holds {len(there)} checkpoints from step {self._min_steps} "
+                f"on, fewer than {self._count}: lower --n, or train with a larger "
+                "--keep_checkpoint_max"
+            )
+        return there
 
     def update(self, sources: Sequence[str]) -> list[str]:
         """Writes the averages that are missing, and deletes wrong ones.

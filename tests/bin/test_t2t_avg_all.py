@@ -276,6 +276,12 @@ def test_averages_of_checkpoints_that_come_later(arriving, tmp_path, capsys):
     assert steps == [10, 20, 30]
 
 
+def test_too_few_checkpoints_are_an_error_after_the_wait_too(add, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(waiting, "_POLL", 0.001)
+    assert average_all(*flags(tmp_path, 9), "--wait_minutes=0.001") == 1
+    assert "fewer than 9: lower --n" in capsys.readouterr().err
+
+
 @pytest.mark.integration
 def test_what_was_averaged_before_is_not_read_for_each_new_checkpoint(
     add, arriving, tmp_path, monkeypatch

@@ -253,3 +253,20 @@ class TestInspect:
             in captured.out
         )
         assert "the data has the faults listed above" in captured.err
+
+
+@pytest.mark.integration
+def test_the_members_of_a_mixture_skip_what_they_cannot_read(tmp_path):
+    """In the report, and where a vocabulary is extended."""
+    for split in ("train", "eval"):
+        for side in ("inputs", "targets"):
+            lines = [f"{side} {number} of the lines".encode() for number in range(40)]
+            lines[7] = b"\xff"
+            (tmp_path / f"{side}.{split}.txt").write_bytes(b"\n".join([*lines, b""]))
+    pairs = "text2text_tmpdir_bpe2k"
+    files = f"--tmp_dir={tmp_path}", "--skip_bad"
+    printed_by(t2t_datagen.main, f"--problem={pairs}", f"--data_dir={tmp_path}/old", *files)
+    mixture = f"--problem={pairs}+{pairs}_rev", f"--data_dir={tmp_path}/data", *files
+    assert "39" in printed_by(t2t_datagen.main, *mixture, "--report")
+    printed_by(t2t_datagen.main, *mixture, f"--extend_vocab={tmp_path}/old")
+    assert [*(tmp_path / "data").glob("vocab.*")]

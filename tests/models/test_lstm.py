@@ -110,3 +110,13 @@ def test_dropout_reaches_what_the_decoder_feeds_itself(features, monkeypatch):
     assert one_layer[0] == 0  # no attentional output yet, nor a layer below
     assert one_layer[1] > 1e-2
     assert two_layers[0] > 1e-2
+
+
+def test_both_directions_are_side_by_side_at_each_position():
+    model = make_model("normed_bahdanau")
+    ids = np.array([[5, 9, 2, 1]])
+    both = ops.convert_to_numpy(model.encoder(ids))
+    assert both.shape == (1, 4, 16)
+    later = ops.convert_to_numpy(model.encoder(np.array([[5, 9, 3, 1]])))
+    read_before = np.all(both[0, :2] == later[0, :2], axis=0)
+    np.testing.assert_array_equal(read_before, [True] * 8 + [False] * 8, "forward, then backward")

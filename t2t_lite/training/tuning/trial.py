@@ -11,6 +11,7 @@ import pathlib
 import sys
 import threading
 import traceback
+from collections.abc import Callable
 
 import optuna
 import tensorflow as tf
@@ -42,7 +43,14 @@ def run(request: Request) -> None:
     search, number = SearchFolder.open(pathlib.Path(request.search)), request.number
     study = search.study
     pruning = Pruning(search, number, request.config.train_steps)
-    reason = _train(request.config, pruning)
+    is_pruned = False
+
+    def ends() -> bool:
+        nonlocal is_pruned
+        is_pruned = is_pruned or pruning.is_due()  # for good: other trials may end meanwhile
+        return is_pruned
+
+    reason = _train(request.config, ends)
     best = search.best(number)
     if not reason and best is None:
         reason = f"no evaluation has a finite {search.criterion.name}"
@@ -50,18 +58,18 @@ def run(request: Request) -> None:
         log.error("%s", reason)
         search.note(number, REASON, reason)
         study.tell(number, state=optuna.trial.TrialState.FAIL)
-    elif pruning.is_due():
+    elif is_pruned:
         log.info("ended early: the evaluation is worse than the median of the finished trials")
         study.tell(number, state=optuna.trial.TrialState.PRUNED)
     else:
         study.tell(number, best[1])
 
 
-def _train(config: TrainerConfig, pruning: Pruning) -> str:
-    """Trains until the end, or until pruning is due; returns why that failed, or ""."""
+def _train(config: TrainerConfig, ends: Callable[[], bool]) -> str:
+    """Trains until the end, or until `ends` says so; returns why that failed, or ""."""
     try:
-        if not pruning.is_due():
-            trainer.run(config, ends=pruning.is_due)
+        if not ends():
+            trainer.run(config, ends=ends)
     except (UsageError, UntrainableError) as error:
         return str(error)
     except (UserError, OSError):

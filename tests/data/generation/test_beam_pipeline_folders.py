@@ -12,7 +12,8 @@ def test_no_other_folder_is_searched(tmp_path, name):
     for other in (name, "x", "ab"):
         (tmp_path / other).mkdir()
         (tmp_path / other / "data-1.incomplete").touch()
+        (tmp_path / other / "data-train-chunks.incomplete").mkdir()
     folder = str(tmp_path / name)
     assert beam_pipeline._matches(folder, "data-*.incomplete") == [f"{folder}/data-1.incomplete"]
     beam_pipeline._delete(beam_pipeline._matches(folder, "data-*.incomplete"))
-    assert [path.parent.name for path in sorted(tmp_path.rglob("data-*"))] == ["ab", "x"]
+    assert [path.parent.name for path in sorted(tmp_path.rglob("data-1*"))] == ["ab", "x"]

@@ -250,6 +250,15 @@ def test_a_sample_other_than_a_pair_of_texts_is_named(data, sample):
     )
 
 
+def test_further_features_need_a_method_that_yields_them(data):
+    class Weighted(Small):
+        further_features = ("weight",)
+
+    message = r"declares further_features \(weight\), which only generate_encoded_samples yields"
+    with pytest.raises(UsageError, match=message):
+        generate_data(Weighted(), str(data), str(data))
+
+
 @pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("side", ["inputs", "targets"])
 def test_a_sample_with_an_empty_side_is_an_error_that_names_it(data, side):

@@ -1,19 +1,17 @@
 """What a trial's training ends with: its own fault fails the trial, any other ends the search."""
 
+import optuna
 import pytest
 import tensorflow as tf
 
 from t2t_lite.errors import DataError, UntrainableError, UsageError, UserError
+from t2t_lite.runs import metrics_jsonl
+from t2t_lite.runs.search_folder import SearchFolder
 from t2t_lite.training.callbacks import CallbackError
+from t2t_lite.training.config import TrainerConfig
 from t2t_lite.training.preemption import PreemptionError
 from t2t_lite.training.tuning import trial
-
-
-class NeverDue:
-    """In place of `Pruning`."""
-
-    def is_due(self) -> bool:
-        return False
+from t2t_lite.training.tuning.process import Request
 
 
 def trained(monkeypatch, error: BaseException) -> str:
@@ -21,7 +19,7 @@ def trained(monkeypatch, error: BaseException) -> str:
         raise error
 
     monkeypatch.setattr(trial.trainer, "run", fail)
-    return trial._train(None, NeverDue())
+    return trial._train(None, lambda: False)
 
 
 @pytest.mark.parametrize(
@@ -51,3 +49,31 @@ def test_faults_of_hyperparameters_are_the_reason_of_a_failed_trial(monkeypatch,
 def test_other_faults_leave_the_trial_to_go_on(monkeypatch, error):
     with pytest.raises(type(error), match=str(error)):
         trained(monkeypatch, error)
+
+
+@pytest.mark.parametrize("is_pruned", [False, True])
+def test_the_outcome_is_that_of_the_training(tmp_path, monkeypatch, is_pruned):
+    """Whatever other trials say of it since."""
+    settings = {"objective": "bleu", "maximize": True, "random_seed": 1, "prune": True}
+    search = SearchFolder.begin(tmp_path, settings | {"problem": "p", "ranges": {}})
+    states = optuna.trial.TrialState
+    search.study.add_trial(optuna.trial.create_trial(state=states.RUNNING))
+    folder = search.trial_folder(0)
+    is_due = iter([False, is_pruned, not is_pruned, not is_pruned])
+
+    def train(config, ends):
+        folder.mkdir()
+        for step, bleu in ((1, 7.5), (2, 3.0)):
+            metrics_jsonl.append(folder, {"kind": "eval", "step": step, "bleu": bleu})
+            if step == 1:
+                assert ends() == is_pruned
+        search.report(0)
+
+    monkeypatch.setattr(trial.trainer, "run", train)
+    monkeypatch.setattr(trial.Pruning, "is_due", lambda self: next(is_due))
+    names = {"problem": "p", "model": "m", "hparams_set": "s"}
+    config = TrainerConfig(**names, data_dir="", output_dir=str(folder), train_steps=2)
+    trial.run(Request(str(tmp_path), 0, config))
+    (ended,) = SearchFolder.open(tmp_path).study.trials
+    assert ended.state == (states.PRUNED if is_pruned else states.COMPLETE)
+    assert ended.value == (3.0 if is_pruned else 7.5), "the last one, or the best"
