@@ -200,7 +200,7 @@ def _refuse_other_folder(run: run_folder.RunFolder, folder: pathlib.Path) -> Non
     there = checkpoint_files.checkpoints(folder)
     if (
         any(map(is_of_training, there))
-        or (folder / metrics_jsonl.METRICS).is_file()
+        or _was_trained(folder)
         or os.path.realpath(folder) == os.path.realpath(run.folder)
     ):
         raise UserError(f"{folder} holds checkpoints of a run: choose another --output_dir")
@@ -208,6 +208,12 @@ def _refuse_other_folder(run: run_folder.RunFolder, folder: pathlib.Path) -> Non
         old = run_folder.RunFolder.open(str(folder))
         refuse_another_run(old, run.settings, run.hparams)
         run.refuse_other_vocabulary(str(folder))
+
+
+def _was_trained(folder: pathlib.Path) -> bool:
+    """Whether a folder has a trainer's metrics, and not those of `--schedule=evaluate` alone."""
+    kinds = {record["kind"] for _, record in metrics_jsonl.read_records(folder)}
+    return (folder / metrics_jsonl.METRICS).is_file() and kinds != {"evaluate"}
 
 
 def _has_sources(average_path: str, folder: pathlib.Path) -> bool:

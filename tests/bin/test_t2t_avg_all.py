@@ -242,6 +242,13 @@ def test_folders_of_other_runs_are_left_alone(add, tmp_path, capsys, name):
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
+def test_averages_that_were_evaluated_are_averages(add, tmp_path):
+    assert average_all(*flags(tmp_path)) == 0
+    record = json.dumps({"kind": "evaluate", "step": 10, "loss": 1.0})
+    (tmp_path / "avg" / "metrics.jsonl").write_text(f"{record}\n")
+    assert average_all(*flags(tmp_path)) == 0
+
+
 @pytest.fixture
 def arriving(add, tmp_path, monkeypatch):
     """Returns a function that averages a training, which saves after each new average."""
