@@ -8,7 +8,7 @@ import pytest
 from support.rounding import assert_close
 from support.small_models import ByHand
 from t2t_lite.search.decode_hparams import DecodeHParams
-from t2t_lite.search.factory import make_search
+from t2t_lite.search.factory import make_search, make_term_search
 
 EOS, A = 1, 2
 
@@ -38,3 +38,12 @@ def test_a_search_for_the_best_stops_when_it_is_final(model):
     np.testing.assert_array_equal(ids[0, 0, 0], EOS)
     assert_close(scores[0, 0], math.log(0.6), 3)
     assert not ids[0, 1].any()
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("search", ["beam_size=4", "beam_size=1", "sampling_method=random"])
+def test_xla_compiles_every_search_that_asks_for_it(model, search, compiled):
+    settings = DecodeHParams().override(f"{search},xla_compile={str(compiled).lower()}")
+    assert make_search(model, {}, settings)._xla_compile == compiled
+    kinds = np.zeros(3, np.int32)
+    assert make_term_search(model, {}, settings, (), kinds, 2)._xla_compile == compiled
