@@ -5,6 +5,7 @@ import itertools
 import pytest
 
 from support.phrases import PHRASES, capitals, reordered
+from t2t_lite.text.tags.codes import in_order
 from t2t_lite.text.tags.kinds import XML
 from t2t_lite.text.tags.segment import parse
 
@@ -104,3 +105,14 @@ def test_a_code_may_say_anything():
     """What stands in a code is no attribute of it."""
     source = '<bpt id="1">&lt;b translate="no"&gt;</bpt>word<ept id="1"/>'
     assert parse(source, XML).text == "word"
+
+
+def test_a_second_pair_of_one_name_closes_after_it_opens():
+    first, second, end = (
+        f'<x id="{name}"/>' for name in ("START_LINK", "START_LINK_1", "CLOSE_LINK")
+    )
+    source = f"{first}red{end} {second}key{end}"
+    assert in_order(f"{first}rot{end} {end}Taste{second}", source) == (
+        f"{first}rot{end} {second}Taste{end}"
+    )
+    assert in_order(source, source) == source
