@@ -111,7 +111,7 @@ COMMAND = Command(
 
 
 # Flags that have a meaning only if data is generated.
-_MAKING = ("num_workers", "max_cases", "runner", "beam_options", "extend_vocab")
+_MAKING = ("num_workers", "max_cases", "alignments", "runner", "beam_options", "extend_vocab")
 
 
 @COMMAND.main

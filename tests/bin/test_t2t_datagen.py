@@ -100,6 +100,8 @@ def test_a_reversed_name_is_explained(capsys):
         ([*_INSPECT, "--hparams_set=transformer_base"], f"--inspect and --hparams_set {_TWO}"),
         ([*_INSPECT, _RUNNER], f"--inspect and --runner {_TWO}"),
         ([*_REPORT, "--extend_vocab=v"], f"--report and --extend_vocab {_TWO}"),
+        ([*_REPORT, "--alignments=a"], f"--report and --alignments {_TWO}"),
+        ([*_INSPECT, "--alignments=a"], f"--inspect and --alignments {_TWO}"),
         ([*_REPORT, _RUNNER, "--num_workers=2"], f"--report and --num_workers, --runner {_TWO}"),
         (["--problem=zoo_ape,zoo_dog", "--inspect", "--data_dir=d"], "unknown problem 'zoo_dog'"),
     ],

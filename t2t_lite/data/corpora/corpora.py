@@ -15,6 +15,7 @@ go to a `BadInput`; if it skips one side of a pair, the whole pair is skipped.
 import abc
 import contextlib
 import dataclasses
+import functools
 import itertools
 import logging
 import os
@@ -292,7 +293,15 @@ def find_file(path: str | os.PathLike[str]) -> pathlib.Path | None:
     """Returns the first of `path`, `path.gz` and `path.bz2` that exists, or None."""
     plain = pathlib.Path(path)
     candidates = (plain.with_name(plain.name + suffix) for suffix in ("", ".gz", ".bz2"))
-    return next((file for file in candidates if file.is_file()), None)
+    there = [file for file in candidates if file.is_file()]
+    if len(there) > 1:
+        _warn_of_others(*there)
+    return there[0] if there else None
+
+
+@functools.cache  # once
+def _warn_of_others(found: pathlib.Path, *others: pathlib.Path) -> None:
+    log.warning("reading %s, not %s beside it", found, " or ".join(one.name for one in others))
 
 
 def require_file(path: str | os.PathLike[str], remedy: str) -> pathlib.Path:

@@ -245,7 +245,7 @@ def _put_text(
             chunks.append(chunk.name(len(group.files)))
             count += len(chunk)
             advance(len(chunk))
-    check_count(group, count)
+    check_count(group, count, options)
     fingerprint.guard_samples(problem, group, str(view), tmp_dir, options, chunks)
 
 

@@ -340,7 +340,7 @@ def _generate(
                 count += chunk.samples
                 sizes = list(map(operator.add, sizes, chunk.sizes))
                 advance(chunk.samples if chunk.is_new else 0)
-        check_count(group, count)
+        check_count(group, count, options)
         guard(chunks)
         findings.write()  # before files that a later run would not look at again
         shards = [
@@ -374,13 +374,14 @@ def chunks_of(samples: Iterator[Sample], group: FileGroup) -> Iterator[Chunk]:
             log.warning("%s: %d %s are empty: written as EOS alone", group.title, count, side)
 
 
-def check_count(group: FileGroup, count: int) -> None:
+def check_count(group: FileGroup, count: int, options: DatagenOptions) -> None:
     """Raises DataError if a split receives no sample."""
+    cut = f"; raise --max_cases={count}" if count == options.max_cases else ""
     splits = list(group.files.values())
     for split in dict.fromkeys(splits):
         if count <= splits.index(split):
             raise DataError(
-                f"{group.title}: {count} samples are too few: the {split} split would be empty"
+                f"{group.title}: {count} samples are too few: the {split} split would be empty{cut}"
             )
 
 

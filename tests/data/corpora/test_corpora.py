@@ -82,11 +82,16 @@ def test_undecodable_bytes_are_an_error_that_names_file_and_line(write):
         list(corpora.aligned_pairs(write("a", "1\n2\n3\n"), b))
 
 
-def test_finds_a_file_plain_or_compressed(write, tmp_path):
+def test_finds_a_file_plain_or_compressed(write, tmp_path, caplog):
     assert corpora.find_file(tmp_path / "a") is None
     for name in ("a.bz2", "a.gz", "a"):
         path = write(name, "x")
         assert corpora.find_file(tmp_path / "a") == path
+    assert corpora.find_file(tmp_path / "a") == path
+    assert caplog.messages == [
+        f"reading {tmp_path}/a.gz, not a.bz2 beside it",
+        f"reading {tmp_path}/a, not a.gz or a.bz2 beside it",
+    ]
 
 
 @pytest.mark.parametrize("algorithm", ["sha256", "md5", None])

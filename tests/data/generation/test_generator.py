@@ -131,7 +131,7 @@ def test_a_trial_has_the_first_samples_of_each_split(data):
 
 def test_a_trial_needs_a_sample_for_each_split(data):
     """All splits get samples of one reading in turn."""
-    with pytest.raises(DataError, match="2 samples are too few"):
+    with pytest.raises(DataError, match=r"2 samples are too few: .*; raise --max_cases=2"):
         generate(Dealt(), data, max_cases=2)
 
 
