@@ -87,7 +87,7 @@ def train_values(
         learning_rate: of the next step.
         auxiliary: the auxiliary losses by name, summed over these steps.
     """
-    steps = max(totals.steps, 1.0)
+    steps, tokens = max(totals.steps, 1.0), totals.source_tokens + totals.tokens
     values: Values = {
         "loss": totals.loss / max(totals.tokens, 1.0),
         "learning_rate": learning_rate,
@@ -95,7 +95,7 @@ def train_values(
         "source_tokens": int(totals.source_tokens),
         "target_tokens": int(totals.tokens),
         "sentences": int(totals.sentences),
-        "padding_share": 1.0 - (totals.source_tokens + totals.tokens) / max(totals.cells, 1.0),
+        "padding_share": 1.0 - tokens / totals.cells if totals.cells else 0.0,
     }
     for name, loss in (auxiliary or {}).items():
         values[f"{name}_loss"] = loss / steps

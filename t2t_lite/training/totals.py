@@ -7,7 +7,7 @@ import tensorflow as tf
 
 
 class Totals(NamedTuple):
-    """Sums over the tokens of some batches; all float64 scalars."""
+    """Sums over the tokens of some batches, without those of skipped steps; float64 scalars."""
 
     loss: tf.Tensor  # nats, smoothed as in training
     tokens: tf.Tensor  # target tokens, padding not counted
@@ -37,17 +37,21 @@ class Totals(NamedTuple):
             tokens: their number.
             norm: of the gradient.
             finite: whether it is finite; a skipped step must not make the means NaN.
-            flops: operations.
+            flops: operations, which a skipped step has, too.
         """
         inputs, targets = features["inputs"], features["targets"]
         counted = tf.where(finite, 1.0, 0.0)
+
+        def of_counted(value: tf.Tensor) -> tf.Tensor:
+            return tf.where(finite, value, tf.zeros_like(value))
+
         return cls(
-            loss=tf.where(finite, loss, 0.0),
-            tokens=tokens * counted,
-            source_tokens=tf.math.count_nonzero(inputs),
-            cells=tf.size(inputs) + tf.size(targets),
-            sentences=tf.math.count_nonzero(targets[..., 0]),
-            gradient_norm=tf.where(finite, norm, 0.0),
+            loss=of_counted(loss),
+            tokens=of_counted(tokens),
+            source_tokens=of_counted(tf.math.count_nonzero(inputs)),
+            cells=of_counted(tf.size(inputs) + tf.size(targets)),
+            sentences=of_counted(tf.math.count_nonzero(targets[..., 0])),
+            gradient_norm=of_counted(norm),
             steps=counted,
             skipped=1.0 - counted,
             flops=flops,

@@ -3,6 +3,7 @@
 import logging
 import math
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -47,6 +48,15 @@ def test_the_share_of_padding_is_of_both_sides():
     step = Totals.of_step(features, zero, tf.constant(4.0), zero, is_finite, zero)
     values = train_values(Totals(*map(float, step)), 0.0)
     assert_close(values["padding_share"], 3 / 10, terms=10)
+
+
+def test_a_skipped_step_counts_nothing_but_its_operations():
+    features = dict.fromkeys(("inputs", "targets"), tf.constant([[[5, 1, 0]]]))
+    nan, tokens, flops = tf.constant(np.nan), tf.constant(2.0), tf.constant(7.0)
+    step = Totals.of_step(features, nan, tokens, nan, tf.constant(False), flops)
+    sums = {name: float(value) for name, value in step._asdict().items()}
+    assert sums == dict.fromkeys(sums, 0.0) | {"skipped": 1.0, "flops": 7.0}
+    assert train_values(Totals(**sums), 0.0)["padding_share"] == 0.0
 
 
 def test_a_line_is_per_step_and_device(clock, caplog):
