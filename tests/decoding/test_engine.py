@@ -20,6 +20,23 @@ def test_every_batch_is_worked_on_once_by_so_many_at_a_time(threads):
     assert sorted(mapped(work, batches, threads)) == [(i, n * n) for i, n in enumerate(batches)]
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+def test_no_more_are_at_work_at_a_time(threads):
+    lock, at_work, most = threading.Lock(), 0, 0
+
+    def work(batch: int) -> None:
+        nonlocal at_work, most
+        with lock:
+            at_work += 1
+            most = max(most, at_work)
+        time.sleep(0.01)
+        with lock:
+            at_work -= 1
+
+    assert len([*mapped(work, range(30), threads)]) == 30
+    assert most <= threads
+
+
 def test_no_batch_is_begun_after_a_failure():
     begun = []
 
