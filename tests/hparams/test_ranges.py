@@ -42,6 +42,34 @@ def test_t2ts_ranges_have_t2ts_values():
     assert ranges_of("transformer_tiny_tpu_range", known) == small
 
 
+def test_t2ts_ranges_of_universal_transformers_have_t2ts_values():
+    known = registry.hparams("universal_transformer_base").names()
+    sizes = {
+        "hidden_size": (1024, 2048, 4096),
+        "filter_size": (2048, 4096, 8192),
+        "num_heads": (8, 16, 32),
+    }
+
+    def expected(**changes: Range) -> dict[str, Range]:
+        discrete = {name: Range("discrete", choices=values) for name, values in sizes.items()}
+        rate = Range("float", 0.3, 3.0, scale=RangedHParams.LOG_SCALE)
+        return {
+            **discrete,
+            "learning_rate": rate,
+            "weight_decay": Range("float", 0.0, 2.0),
+            **changes,
+        }
+
+    steps = Range("discrete", choices=(6, 8, 10))
+    assert ranges_of("universal_transformer_base_range", known) == expected(num_rec_steps=steps)
+    adaptive = {
+        "act_max_steps": Range("discrete", choices=(8, 16, 32)),
+        "act_loss_weight": Range("float", 0.0, 0.5),
+    }
+    found = ranges_of("adaptive_universal_transformer_base_range", known)
+    assert found == expected(**adaptive)
+
+
 @pytest.mark.parametrize("value", [Range("float", 0.0, 3.0), Range("float", 1e-3, 10.0, scale=2)])
 def test_a_range_some_of_whose_values_its_hparam_may_have_is_searched(value, caplog):
     check_values("mine", {"attention_dropout": value}, registry.hparams("transformer_tiny"))
