@@ -167,11 +167,10 @@ def _refuse_unlike(run: run_folder.RunFolder, checkpoints: Sequence[str]) -> Non
     """Refuses one checkpoint under two names, and those of runs with another model or vocabulary.
 
     Raises:
-        UserError: there is such a checkpoint.
+        UserError: there is such a checkpoint, or one is missing.
     """
     first: dict[str, str] = {}
-    for path in checkpoints:
-        digest = files.digest(path + CHECKPOINT_INDEX)
+    for path, (_, digest) in zip(checkpoints, recipe_of(checkpoints)["checkpoints"], strict=True):
         if digest in first:
             raise UserError(f"{first[digest]} and {path} are the same checkpoint: name it once")
         first[digest] = path
@@ -186,8 +185,8 @@ def _refuse_unlike(run: run_folder.RunFolder, checkpoints: Sequence[str]) -> Non
         ):
             if one != another:
                 raise UserError(
-                    f"{folder} and {run.folder} have not the same {what}: average checkpoints of "
-                    "runs that differ in their training alone"
+                    f"{folder} has another {what} than {run.folder}: average checkpoints of runs "
+                    "that differ in their training alone"
                 )
 
 
