@@ -9,8 +9,11 @@ import t2t_lite as t2t
 from support.commands import exit_code
 from support.small_runs import noisy_run
 from t2t_lite.bin import t2t_bleu, t2t_datagen, t2t_decoder, t2t_trainer
+from t2t_lite.data.problem import Output
 from t2t_lite.decoding import jobs
 from t2t_lite.decoding.config import CTRANSLATE2, ENGINES, DecoderConfig
+from t2t_lite.decoding.hypotheses import Hypothesis
+from t2t_lite.decoding.stages.alignment import subword_links
 from t2t_lite.errors import UsageError
 
 _LINES = [
@@ -91,6 +94,11 @@ def test_given_targets_are_aligned(run, tmp_path):
     for targets, size in zip(found, [3, 0, 1, 2], strict=True):
         assert {*targets} <= {*range(size)}
     assert any(found)
+
+
+def test_an_output_without_attention_has_no_links():
+    """That of a line without text, say."""
+    assert subword_links(Hypothesis(Output(""), [], 0.0)) == ""
 
 
 def test_markup_is_refused(run, tmp_path):
