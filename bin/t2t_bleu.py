@@ -4,6 +4,7 @@ import logging
 import os
 import pathlib
 import types
+from collections.abc import Sequence
 
 from t2t_lite.bin.command import Command
 from t2t_lite.bin.flag import WAIT_MINUTES, Flag
@@ -90,7 +91,8 @@ def main(args: types.SimpleNamespace) -> None:
     from t2t_lite.metrics.bleu import compound_split_bleu, corpus_bleu
     from t2t_lite.metrics.text_form import warn_of_forms
 
-    translation, reference = _pairs(args.translation, args.reference)
+    translation, reference = _lines(args.translation), _lines(args.reference)
+    _require_pairs(args.translation, translation, args.reference, reference)
     warn_of_forms(translation, reference)
     if metrics:
         outputs = [Output(line) for line in translation]
@@ -113,20 +115,25 @@ def main(args: types.SimpleNamespace) -> None:
         print(f"{name} signature: {bleu.signature}")
 
 
-def _pairs(translation: str, reference: str) -> list[list[str]]:
-    """Returns the lines of a translation and of its reference.
+def _lines(path: str) -> list[str]:
+    """Returns the lines of a file.
 
     White space at the ends of a line, such as the CR of CRLF, is not part of a text.
     """
     from t2t_lite.text.text_files import read_lines
 
-    texts = [[line.strip() for line in read_lines(path)] for path in (translation, reference)]
-    if len(texts[0]) != len(texts[1]):
+    return [line.strip() for line in read_lines(path)]
+
+
+def _require_pairs(
+    path: str, translation: Sequence[str], reference_path: str, reference: Sequence[str]
+) -> None:
+    """Raises DataError if a translation and its reference have not equally many lines."""
+    if len(translation) != len(reference):
         raise DataError(
-            f"{translation} has {len(texts[0])} lines but {reference} has {len(texts[1])}: they "
+            f"{path} has {len(translation)} lines but {reference_path} has {len(reference)}: they "
             "must pair line by line"
         )
-    return texts
 
 
 def _score_all(args: types.SimpleNamespace) -> None:
@@ -136,15 +143,15 @@ def _score_all(args: types.SimpleNamespace) -> None:
             raise UsageError(f"--translations_dir and --{name} exclude each other")
     from t2t_lite.metrics.bleu import corpus_bleu
     from t2t_lite.metrics.step_files import ScoredSteps
-    from t2t_lite.text.text_files import read_lines
 
-    read_lines(args.reference)  # is named before the wait
+    reference = _lines(args.reference)  # a missing one is named before the wait
     if not args.wait_minutes and not os.path.isdir(args.translations_dir):
         raise UserError(f"--translations_dir={args.translations_dir}: no such folder")
     scored = ScoredSteps(args.translations_dir, args.event_dir, args.tag_suffix, args.min_steps)
-    is_any = False
+    has_scored = False
     for step, path in scored.files(args.wait_minutes):
-        translation, reference = _pairs(path, args.reference)
+        translation = _lines(path)
+        _require_pairs(path, translation, args.reference, reference)
         scores = {
             "BLEU_uncased": corpus_bleu(translation, reference, lowercase=True).score,
             "BLEU_cased": corpus_bleu(translation, reference).score,
@@ -152,9 +159,9 @@ def _score_all(args: types.SimpleNamespace) -> None:
         for name, score in scores.items():
             print(f"{path}: {name} = {score:6.2f}", flush=True)
         scored.write(step, scores)
-        is_any = True
-    if not is_any:
-        log.info("%s has no translation to score%s", args.translations_dir, scored.beyond)
+        has_scored = True
+    if not has_scored:
+        log.info("%s has no translations to score%s", args.translations_dir, scored.left_out)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ class _EditRate(OutputMetric):
         return [*zip(_edits(outputs, references), map(len, references), strict=True)]
 
     def score(self, totals: Sequence[float]) -> float:
-        """Returns the percentage; 100 if only outputs have something, as sacreBLEU's TER."""
+        """Returns the percentage; without references 100 for any output, as sacreBLEU's TER."""
         edits, length = totals
         return 100.0 * edits / length if length else 100.0 * (edits > 0)
 

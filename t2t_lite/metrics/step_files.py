@@ -40,11 +40,11 @@ class ScoredSteps:
         self._scored: set[int] = set()
 
     @property
-    def beyond(self) -> str:
-        """How a message goes on that says that there is no translation; "": none is left out."""
+    def left_out(self) -> str:
+        """How a message that no translation was found goes on; "": none may be left out."""
         if not self._first:
             return ""
-        return f" of {self._first:,} updates or more; --min_steps=0 scores the others (again)"
+        return f" from update {self._first:,} on; --min_steps=0 also scores earlier ones"
 
     def files(self, minutes: float) -> Iterator[tuple[int, str]]:
         """Yields step and path of each translation, in step order.

@@ -179,14 +179,13 @@ def _refuse_unlike(run: run_folder.RunFolder, checkpoints: Sequence[str]) -> Non
             continue
         other = run_folder.RunFolder.open(str(folder))
         for what, one, another in (
-            ("problem", run.problem.name, other.problem.name),
             ("model", run.model_name, other.model_name),
             ("vocabulary", _vocabulary(run), _vocabulary(other)),
         ):
             if one != another:
                 raise UserError(
-                    f"{folder} has another {what} than {run.folder}: average checkpoints of runs "
-                    "that differ in their training alone"
+                    f"{folder} has a different {what} from {run.folder}: average only checkpoints "
+                    "of runs that differ in nothing but their training"
                 )
 
 

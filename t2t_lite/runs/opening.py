@@ -20,7 +20,7 @@ import os
 import pathlib
 import secrets
 
-from t2t_lite import registry
+from t2t_lite import files, registry
 from t2t_lite.data.batching import batch_parts
 from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit
 from t2t_lite.errors import UsageError, UserError
@@ -69,7 +69,7 @@ def open_for_training(
         remedy = f"; a run there can start from these weights: --warm_start_from={folder}"
         refuse_another_run(old, settings, hparams, remedy)
         if settings.schedule != "train":
-            refuse_another_split(folder, bool(settings.eval_use_test_set))
+            refuse_another_split(old, bool(settings.eval_use_test_set))
     settings = dataclasses.replace(
         settings, data_dir=os.path.abspath(data_dir), random_seed=seed, parts=parts
     )
@@ -116,7 +116,7 @@ def seed_and_parts(
     random_seed: int | None,
     hparams: BasicHParams,
     replicas: int,
-    only_if_started: bool = False,
+    ignore_unstarted: bool = False,
 ) -> tuple[int, int]:
     """Returns the run's seed and W, the parts of a batch, which a resumed run keeps.
 
@@ -127,14 +127,14 @@ def seed_and_parts(
         random_seed: the flag; None: it is not given.
         hparams: the resolved hyperparameters.
         replicas: number of devices.
-        only_if_started: whether a run without a checkpoint is as good as none.
+        ignore_unstarted: whether to ignore a run that has no checkpoint yet.
 
     Raises:
         UserError: the devices cannot share the parts evenly.
     """
     folder = pathlib.Path(output_dir)
     old = run_folder.read_run_settings(output_dir)
-    if old is None or (only_if_started and not has_started(folder)):
+    if old is None or (ignore_unstarted and not has_started(folder)):
         _refuse_search(folder)
         seed = secrets.randbelow(2**31) if random_seed is None else random_seed
         return seed, batch_parts(hparams, replicas)
@@ -180,19 +180,24 @@ def refuse_inference_only(folder: pathlib.Path) -> None:
 
 def refuse_without_newest(folder: pathlib.Path) -> None:
     """Refuses to train anew where checkpoints are left, but none to resume from."""
-    left = sorted(folder.glob(f"*.ckpt-*{CHECKPOINT_INDEX}"))
+    left = [path.removesuffix(CHECKPOINT_INDEX) for path in _indexes(folder)]
     if has_started(folder) and not checkpoint_files.checkpoints(folder):
+        newest = max(left, key=lambda path: os.stat(path + CHECKPOINT_INDEX).st_mtime)
+        name = os.path.basename(newest)
         raise UserError(
-            f"{folder} holds {left[-1].stem}, but no {CHECKPOINT_NAME}-* to resume from: training "
-            "would begin anew, and delete it. Start another run from its weights "
-            f"(--warm_start_from={left[-1].with_suffix('')}, and another --output_dir), or move it "
-            "elsewhere"
+            f"{folder} holds {name} but no {CHECKPOINT_NAME}-* to resume from, so training would "
+            f"start from scratch beside it. Start a new run from its weights (--warm_start_from="
+            f"{newest}, and another --output_dir), or move {name} elsewhere"
         )
+
+
+def _indexes(folder: pathlib.Path) -> list[str]:
+    return [str(path) for path in folder.glob(f"*.ckpt-*{CHECKPOINT_INDEX}")]
 
 
 def has_started(folder: pathlib.Path) -> bool:
     """Whether a run in this folder has reached a checkpoint."""
-    return run_folder.is_run(folder) and any(folder.glob("*.ckpt-*.index"))
+    return run_folder.is_run(folder) and bool(_indexes(folder))
 
 
 def forget_unstarted(settings: RunSettings, hparams: BasicHParams) -> None:
@@ -209,7 +214,9 @@ def forget_unstarted(settings: RunSettings, hparams: BasicHParams) -> None:
         return
     old = RunFolder.open(str(folder))
     for name in old.problem.vocab_files():  # the data may have another one by now
-        (folder / name).unlink(missing_ok=True)
+        source, copy = pathlib.Path(settings.data_dir or "", name), folder / name
+        if source.is_file() and copy.is_file() and not files.is_same(source, copy):
+            copy.unlink()
     if (
         settings.parts != old.parts
         or settings.random_seed not in (None, old.random_seed)
@@ -219,20 +226,23 @@ def forget_unstarted(settings: RunSettings, hparams: BasicHParams) -> None:
         (folder / run_folder.FLAGS).unlink()
 
 
-def refuse_another_split(folder: pathlib.Path, uses_test_set: bool) -> None:
+def refuse_another_split(run: RunFolder, uses_test_set: bool) -> None:
     """Refuses evaluations on another split than those of a run, beside which they would count.
 
     Args:
-        folder: the run folder.
+        run: the run.
         uses_test_set: whether the test split is to be evaluated.
     """
-    others = {record.get(SPLIT, DEV) for record in evaluations(folder)}
-    others.discard(SPLIT_FILE_NAMES[DatasetSplit.TEST] if uses_test_set else DEV)
+    test = SPLIT_FILE_NAMES[DatasetSplit.TEST]
+    own = test if run.settings.eval_use_test_set else DEV
+    others = {record.get(SPLIT, own) for record in evaluations(run.folder)}
+    others.discard(test if uses_test_set else DEV)
     if others:
-        own = f"--{'no' if uses_test_set else ''}eval_use_test_set"
+        flag = f"--{'no' if uses_test_set else ''}eval_use_test_set"
         raise UsageError(
-            f"{folder} has evaluations on {' and '.join(others)}, and the best checkpoint would be "
-            f"chosen by both splits: give {own}, or choose another --output_dir"
+            f"{run.folder} already has evaluations on {' and '.join(others)}, so the best "
+            f"checkpoint would be chosen by a mix of splits: give {flag}; t2t-eval scores the "
+            "other split"
         )
 
 

@@ -43,7 +43,7 @@ SPLIT = "split_signature"  # the field of an evaluation that names its split; wi
 DEV = SPLIT_FILE_NAMES[DatasetSplit.EVAL]
 
 _NAMES = (BEST_NAME, CHECKPOINT_NAME)
-_BEST_FILE = re.compile(rf"{re.escape(BEST_NAME)}-([0-9]+)\.(index|data-.*)")
+_BEST_FILE = re.compile(rf"{re.escape(BEST_NAME)}-([0-9]+)\.(index|data-[^.]*)(\.incomplete)?")
 
 # Values of one criterion by step, in step order.
 Curve = Mapping[int, float]

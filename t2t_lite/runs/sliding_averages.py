@@ -72,7 +72,7 @@ def average_arriving(
         The prefix of each new average, once it is written.
 
     Raises:
-        UserError: in the end, the run has fewer than `count` checkpoints.
+        UserError: in the end, there is no average: the run has fewer than `count` checkpoints.
     """
     folder = pathlib.Path(output_dir)
     averages = _Averages(run, folder, count, min_steps)
@@ -85,7 +85,8 @@ def average_arriving(
         there = averages.sources()
         if len(there) >= count:
             yield from averages.update(there)
-    averages.enough_sources()
+    if not whole_checkpoints(folder):
+        averages.enough_sources()
 
 
 class _Averages:

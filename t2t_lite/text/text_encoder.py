@@ -451,8 +451,13 @@ class TabEncoder(TextEncoder):
         """Returns the texts, with the separator's text between them; in place of EOS, a tab."""
         if not self.separates_by_eos:
             return self._encoder.decode(ids)
-        texts = itertools.groupby(ids, lambda id_: id_ == EOS_ID)
-        return "\t".join(self._encoder.decode([*text]) for is_eos, text in texts if not is_eos)
+        texts: list[list[int]] = [[]]
+        for id_ in ids:
+            if id_ == EOS_ID:
+                texts.append([])
+            else:
+                texts[-1].append(id_)
+        return "\t".join(map(self._encoder.decode, texts))
 
     def unknown(self, text: str) -> list[str]:
         """Returns the parts of the texts that have no id, in order."""

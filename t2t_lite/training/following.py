@@ -63,7 +63,7 @@ def run(config: TrainerConfig, callbacks: Sequence[Callback] = ()) -> None:
         with followers.Follower(folder, schedule.folder) as follower:
             _wait_for_run(folder, config.eval_timeout_mins)
             opened = open_for_evaluation(config.run_settings, resolve_hparams(config))
-            _refuse_another_split(opened, config)
+            _refuse_trainers_other_split(opened, config)
             called.tell(opened)
             _Following(config, schedule, opened, stop, called).follow(follower)
         followers.delete_leftovers(folder)
@@ -84,7 +84,7 @@ def _wait_for_run(folder: pathlib.Path, minutes: float) -> None:
         )
 
 
-def _refuse_another_split(run: RunFolder, config: TrainerConfig) -> None:
+def _refuse_trainers_other_split(run: RunFolder, config: TrainerConfig) -> None:
     """Refuses evaluations on another split than the trainer's own, beside which they would count.
 
     Raises:
@@ -94,7 +94,7 @@ def _refuse_another_split(run: RunFolder, config: TrainerConfig) -> None:
     evaluates = run.settings.schedule == "continuous_train_and_eval"
     if config.schedule != "continuous_eval":
         return
-    refuse_another_split(run.folder, config.eval_use_test_set)
+    refuse_another_split(run, config.eval_use_test_set)
     if evaluates and trainers != config.eval_use_test_set:
         own = f"--{'' if trainers else 'no'}eval_use_test_set"
         raise UsageError(

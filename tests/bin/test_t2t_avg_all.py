@@ -272,6 +272,15 @@ def arriving(add, tmp_path, monkeypatch):
 
 
 @pytest.mark.integration
+def test_a_trainer_that_keeps_few_checkpoints_is_no_error_in_the_end(arriving, tmp_path, capsys):
+    path = tmp_path / "run" / "flags.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"keep_checkpoint_max": 1}))
+    arriving(*flags(tmp_path, 3), "--min_steps=2", steps=[20, 30])
+    steps = [int(line.rpartition("-")[2]) for line in capsys.readouterr().out.splitlines()]
+    assert steps == [10, 20, 30]
+
+
+@pytest.mark.integration
 def test_averages_of_checkpoints_that_come_later(arriving, tmp_path, capsys):
     """The trainer deletes no checkpoint that the next average needs."""
 

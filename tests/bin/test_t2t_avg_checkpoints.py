@@ -110,22 +110,18 @@ def test_one_checkpoint_by_two_names_is_refused(run):
     assert "best.ckpt-200 are the same checkpoint" in message
 
 
-@pytest.mark.parametrize(
-    ("name", "changes", "what"),
-    [
-        ("problem", {"problem": "algorithmic_reverse_binary40"}, "problem"),
-        ("model", {"model": "transformer_encoder"}, "model"),
-    ],
-)
-def test_checkpoints_of_unlike_runs_are_refused(run, tmp_path, name, changes, what):
-    shutil.copytree(run.folder, tmp_path / name)
-    flags = json.loads((tmp_path / name / "flags.json").read_text())
-    (tmp_path / name / "flags.json").write_text(json.dumps(flags | changes))
-    other = tmp_path / name / "model.ckpt-100"
-    other.with_suffix(".index").unlink(missing_ok=True)
-    save_weights(tmp_path / name, fill(run.build_model(), 7.0), 100)
-    message = refused(run, f"--checkpoints=100,{other}")
-    assert f"{tmp_path / name} has another {what} than {run.folder}: average" in message
+@pytest.mark.parametrize("what", ["model", "vocabulary"])
+def test_checkpoints_of_unlike_runs_are_refused(run, tmp_path, monkeypatch, what):
+    other = tmp_path / "other"
+    shutil.copytree(run.folder, other)
+    save_weights(other, fill(run.build_model(), 7.0), 100)
+    if what == "model":
+        flags = json.loads((other / "flags.json").read_text())
+        (other / "flags.json").write_text(json.dumps(flags | {"model": "transformer_encoder"}))
+    else:
+        monkeypatch.setattr(averaging, "_vocabulary", lambda opened: [bytes(opened.folder)])
+    message = refused(run, f"--checkpoints=100,{other}/model.ckpt-100")
+    assert f"{other} has a different {what} from {run.folder}: average only" in message
 
 
 @pytest.mark.integration

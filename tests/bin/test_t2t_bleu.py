@@ -171,23 +171,23 @@ def test_a_folder_without_translations_is_not_passed_over_in_silence(
     flags = [*translations(3), f"--event_dir={tmp_path}/events"]
     run(*flags)
     assert run(*flags) == ""
-    message = "has no translation to score of 4 updates or more; --min_steps=0 scores the others"
+    message = "has no translations to score from update 4 on; --min_steps=0 also scores"
     assert message in capsys.readouterr().err
     assert "no such folder" in refused(f"--translations_dir={tmp_path}/none", flags[1], code=1)
-    missing = f"--reference={tmp_path}/none", "--wait_minutes=-1"
+    missing = f"--reference={tmp_path}/none", "--wait_minutes=0.001"
     assert "none: no such file" in refused(f"--translations_dir={tmp_path}/none", *missing, code=1)
 
 
 def test_translations_that_come_later_are_scored(translations, monkeypatch):
     arrivals = iter([20])
     monkeypatch.setattr(waiting, "_POLL", 0.001)
-    score = t2t_bleu._pairs
+    check = t2t_bleu._require_pairs
 
-    def pairs(*paths):
+    def require_pairs(*pair):
         translations(next(arrivals, 100))
-        return score(*paths)
+        check(*pair)
 
-    monkeypatch.setattr(t2t_bleu, "_pairs", pairs)
+    monkeypatch.setattr(t2t_bleu, "_require_pairs", require_pairs)
     assert scored(run(*translations(3), "--wait_minutes=0.01")) == [3, 20, 100]
 
 

@@ -168,10 +168,25 @@ def test_a_vocabulary_of_a_run_that_has_not_started_gives_way_to_another(tmp_pat
     assert (tmp_path / "run" / name).read_text() == "<UNK>\nnew\n"
 
 
+def test_a_vocabulary_that_lies_in_the_run_folder_alone_stays(tmp_path):
+    """The run folder may be the data folder."""
+    run = make_run(tmp_path)
+    (tmp_path / "model.ckpt-0.index").unlink()
+    problem = registry.problem("text2text_tmpdir_tokens")
+    settings = dataclasses.replace(run.settings, problem=problem.name)
+    (tmp_path / run_folder.FLAGS).write_text(settings.to_json())
+    (name,) = problem.vocab_files()
+    (tmp_path / name).write_text("<UNK>\nmine\n")
+    for data_dir in (str(tmp_path), f"{tmp_path}/mistyped"):
+        again = dataclasses.replace(settings, data_dir=data_dir)
+        opening.forget_unstarted(again, run.hparams)
+        assert (tmp_path / name).read_text() == "<UNK>\nmine\n"
+
+
 def test_a_run_with_its_best_checkpoint_alone_is_not_begun_anew(tmp_path):
     make_run(tmp_path)
     (tmp_path / "model.ckpt-0.index").rename(tmp_path / "best.ckpt-0.index")
-    remedy = rf"holds best.ckpt-0, but no .*--warm_start_from={tmp_path}/best.ckpt-0, and another"
+    remedy = rf"holds best.ckpt-0 but no .*--warm_start_from={tmp_path}/best.ckpt-0, and another"
     with pytest.raises(UserError, match=remedy):
         make_run(tmp_path)
 
@@ -183,8 +198,10 @@ def test_evaluations_stay_on_their_split(tmp_path, first, schedule):
     record = {"kind": "eval", "step": 0, "loss": 1.0} | ({selection.SPLIT: "test"} if first else {})
     (tmp_path / "metrics.jsonl").write_text(json.dumps(record) + "\n")
     make_run(tmp_path, eval_use_test_set=first, schedule=schedule)
+    (tmp_path / "metrics.jsonl").write_text('{"kind": "eval", "step": 0}\n')  # as it was once
+    make_run(tmp_path, eval_use_test_set=first, schedule=schedule)
     message = (
-        f"on {'test' if first else 'dev'}, and the best .*: give --{'' if first else 'no'}eval_"
+        f"on {'test' if first else 'dev'}, so the best .*: give --{'' if first else 'no'}eval_"
     )
     is_refused = schedule != "train"
     with pytest.raises(UsageError, match=message) if is_refused else contextlib.nullcontext():
@@ -194,7 +211,7 @@ def test_evaluations_stay_on_their_split(tmp_path, first, schedule):
 def test_a_trial_of_a_run_that_has_not_started_has_its_own_seed(tmp_path):
     run = make_run(tmp_path)
     with pytest.raises(UserError, match="--random_seed=1, not 7"):
-        opening.seed_and_parts(str(tmp_path), 7, run.hparams, 2, only_if_started=True)
+        opening.seed_and_parts(str(tmp_path), 7, run.hparams, 2, ignore_unstarted=True)
     (tmp_path / "model.ckpt-0.index").unlink()
-    found = opening.seed_and_parts(str(tmp_path), 7, run.hparams, 2, only_if_started=True)
+    found = opening.seed_and_parts(str(tmp_path), 7, run.hparams, 2, ignore_unstarted=True)
     assert found == (7, 2)

@@ -175,3 +175,9 @@ class TestTabs:
         encoder = text_encoder.TabEncoder(words, "$")
         assert encoder.encode("a b\ta") == [3, 2, 4, 3]
         assert encoder.unknown("a b\tc") == ["b", "c"]
+
+
+@pytest.mark.parametrize("line", ["a\tb", "a\t\tb", "\tb", "a\t", "a"])
+def test_texts_that_eos_separates_come_back(line):
+    encoder = text_encoder.TabEncoder(text_encoder.ByteTextEncoder(), None)
+    assert encoder.decode(encoder.encode(line)) == line

@@ -36,10 +36,10 @@ def test_evaluations_of_two_splits_are_not_mixed(trainer, own, is_refused, tmp_p
     run = SimpleNamespace(settings=given, folder=tmp_path)
     config = make_config("data", "run", schedule="continuous_eval", eval_use_test_set=own)
     if is_refused:
-        with pytest.raises(UsageError, match=r"by both splits: give --(no)?eval_use_test_set"):
-            following._refuse_another_split(run, config)
+        with pytest.raises(UsageError, match=r"split.* give --(no)?eval_use_test_set"):
+            following._refuse_trainers_other_split(run, config)
     else:
-        following._refuse_another_split(run, config)
+        following._refuse_trainers_other_split(run, config)
 
 
 def test_an_evaluator_goes_on_with_its_split(tmp_path):
@@ -52,8 +52,8 @@ def test_an_evaluator_goes_on_with_its_split(tmp_path):
     (tmp_path / "eval" / "metrics.jsonl").write_text(json.dumps(record) + "\n")
     for own in (True, False):
         config = make_config("data", "run", schedule="continuous_eval", eval_use_test_set=own)
-        with contextlib.nullcontext() if own else pytest.raises(UsageError, match="on test, and"):
-            following._refuse_another_split(run, config)
+        with contextlib.nullcontext() if own else pytest.raises(UsageError, match="on test, so"):
+            following._refuse_trainers_other_split(run, config)
 
 
 def test_a_run_that_does_not_come_is_an_error(tmp_path):

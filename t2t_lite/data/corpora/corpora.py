@@ -301,7 +301,8 @@ def find_file(path: str | os.PathLike[str]) -> pathlib.Path | None:
 
 @functools.cache  # once
 def _warn_of_others(found: pathlib.Path, *others: pathlib.Path) -> None:
-    log.warning("reading %s, not %s beside it", found, " or ".join(one.name for one in others))
+    names = " and ".join(one.name for one in others)
+    log.warning("reading %s and ignoring %s beside it", found, names)
 
 
 def require_file(path: str | os.PathLike[str], remedy: str) -> pathlib.Path:

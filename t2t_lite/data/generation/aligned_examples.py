@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 # Of a larger corpus, so many pairs train the aligner.
 _MOST_PAIRS = 1_000_000
-_WORD = re.compile(r"[^ \t]+")  # fast_align's
+_WORD = re.compile(r"[^ \t]+")  # of fast_align
 
 
 class AligningExampleEncoder(ExampleEncoder):
@@ -80,13 +80,15 @@ class AligningExampleEncoder(ExampleEncoder):
 def with_alignments(samples: Iterable[Sample], path: str) -> Iterator[Sample]:
     """Yields samples with the alignments of a file in Pharaoh's format, a line for each.
 
-    A pair has none where Unicode's white space is not that of aligners: fast_align splits words at
-    spaces and tabs alone, so that its links would be read as those of other words.
+    eflomal splits words at Unicode's white space, as we do, but fast_align only at spaces and tabs.
+    Where the two differ, as at a no-break space, a pair has no links, unless those of the file so
+    far show that its aligner splits at both.
 
     Raises:
         DataError: a link is not between words of its pair, or the file has more lines or fewer.
     """
-    left_out = first = 0
+    ignored = first = 0
+    is_known = False  # that the aligner splits as we do
     for number, (sample, links) in enumerate(itertools.zip_longest(samples, read_links(path)), 1):
         if sample is None or links is None:
             raise DataError(
@@ -94,26 +96,32 @@ def with_alignments(samples: Iterable[Sample], path: str) -> Iterator[Sample]:
                 "has pairs: align that text, whole and in its order"
             )
         words = [sample[side].split() for side in ("inputs", "targets")]
-        theirs = [map(str.strip, _WORD.findall(sample[side])) for side in ("inputs", "targets")]
-        if words != [*map(list, theirs)]:
-            left_out, first, links = left_out + 1, first or number, []
         sizes = [*map(len, words)]
         for link in links:
-            if any(place >= size for place, size in zip(link, sizes, strict=True)):
+            if _is_outside(link, sizes):
                 raise DataError(
                     f"{path}, line {number}: link {link[0]}-{link[1]} is outside of the pair, of "
                     f"{sizes[0]} and {sizes[1]} words between spaces"
                 )
+        blank = [_WORD.findall(sample[side]) for side in ("inputs", "targets")]
+        if words != [[word.strip() for word in side] for side in blank]:
+            is_known = is_known or any(_is_outside(link, [*map(len, blank)]) for link in links)
+            if not is_known:
+                ignored, first, links = ignored + 1, first or number, []
         yield {**sample, ALIGNMENT: written_links(links)}
-    if left_out:
+    if ignored:
         log.warning(
-            "%s: the links of %d pairs are left out, first line %d: between their words, there is "
-            "white space other than spaces and tabs (a no-break space, say), which aligners may "
-            "count as part of a word; replace it by spaces in the text, and align it again",
+            "%s: ignored the links of %d pairs, first on line %d: their words are separated by "
+            "white space other than spaces and tabs (such as a no-break space), which some "
+            "aligners treat as part of a word; replace it with spaces, and align again",
             path,
-            left_out,
+            ignored,
             first,
         )
+
+
+def _is_outside(link: tuple[int, int], sizes: Sequence[int]) -> bool:
+    return any(place >= size for place, size in zip(link, sizes, strict=True))
 
 
 def trained_aligner(

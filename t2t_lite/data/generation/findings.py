@@ -3,7 +3,7 @@
 Sides that are exchanged or copied, test sentences in training, a vocabulary that does not fit,
 missing cells of a table: data generation, its report and the trainer name them in one line each.
 
-Of each split, every n-th sample is kept, n growing with the split, and looked at in the end: memory
+Of each split, every n-th sample is kept, n growing with the split, and looked at at its end: memory
 and time hardly depend on the size of the corpus. Held-out samples are looked for among those
 training samples whose digests have a number of low bits zero, also growing. If there are findings,
 `Findings.write` puts them beside the data as `{problem}.findings.json`, for the trainer.
@@ -43,7 +43,8 @@ _OTHER_FORM = 0.01
 # From this share of copies on, a task may be to copy.
 _ALL_COPIED = 0.95
 
-_ALL = "all"  # the key of findings that rest on several splits
+_ALL = "all"  # the key of what is wrong with the vocabulary
+_BESIDE = " beside train"  # ends the keys of findings that rest on the training text, too
 
 
 class SplitText:
@@ -197,7 +198,10 @@ class Findings:
         path = _path(self._problem, self._data_dir)
         now = self._by_split()
         every = {**_read(path), **now}
-        every = {name: every[name] for name in (*SPLIT_FILE_NAMES.values(), _ALL) if name in every}
+        if DatasetSplit.TRAIN in self._splits:  # what others had beside another one is past
+            every = {k: lines for k, lines in every.items() if k in now or not k.endswith(_BESIDE)}
+        names = [name + end for name in SPLIT_FILE_NAMES.values() for end in ("", _BESIDE)]
+        every = {name: every[name] for name in (*names, _ALL) if name in every}
         if any(every.values()):
             files.write_text(path, json.dumps(every, indent=1, ensure_ascii=False) + "\n")
         else:
@@ -208,12 +212,14 @@ class Findings:
                 self._logged.add(line)
 
     def _by_split(self) -> dict[str, list[str]]:
-        """Returns the findings by the name of the split."""
-        found = {split: [*self._missing(split), *self._unknown(split)] for split in self._splits}
+        """Returns the findings by the name of the split, and of what they rest on."""
+        found: dict[str, list[str]] = {}
+        for split in self._splits:
+            found[SPLIT_FILE_NAMES[split]] = [*self._missing(split), *self._unknown(split)]
+            found[SPLIT_FILE_NAMES[split] + _BESIDE] = []
         for split, line in (*self._directions(), *self._leaks(), *self._forms()):
-            found[split].append(f"{SPLIT_FILE_NAMES[split]}: {line}")
-        named = {SPLIT_FILE_NAMES[split]: lines for split, lines in found.items()}
-        return {**named, _ALL: list(self._vocabulary())}
+            found[SPLIT_FILE_NAMES[split] + _BESIDE].append(f"{SPLIT_FILE_NAMES[split]}: {line}")
+        return {**found, _ALL: list(self._vocabulary())}
 
     def _missing(self, split: str) -> Iterator[str]:
         for side, (count, pair) in self._splits[split].missing.items():

@@ -206,8 +206,8 @@ def check_further_features(problem: Text2TextProblem) -> None:
     if problem.further_features and not problem.encodes_samples:
         raise UsageError(
             f"{problem.base_name!r} declares further_features "
-            f"({', '.join(problem.further_features)}), which only generate_encoded_samples yields: "
-            "define that method, too"
+            f"({', '.join(problem.further_features)}), but only generate_encoded_samples can yield "
+            "them: define that method as well"
         )
 
 
@@ -376,12 +376,13 @@ def chunks_of(samples: Iterator[Sample], group: FileGroup) -> Iterator[Chunk]:
 
 def check_count(group: FileGroup, count: int, options: DatagenOptions) -> None:
     """Raises DataError if a split receives no sample."""
-    cut = f"; raise --max_cases={count}" if count == options.max_cases else ""
+    hint = f"; raise --max_cases (now {count})" if count == options.max_cases else ""
     splits = list(group.files.values())
     for split in dict.fromkeys(splits):
         if count <= splits.index(split):
             raise DataError(
-                f"{group.title}: {count} samples are too few: the {split} split would be empty{cut}"
+                f"{group.title}: {count} samples are too few: the {split} split would be "
+                f"empty{hint}"
             )
 
 

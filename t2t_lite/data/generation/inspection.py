@@ -166,5 +166,6 @@ def describe(
         yield f"  FAULT: {fault}: {count:,}, first {where}"
     for number, example in enumerate(found.first, 1):
         for side, ids in example.items():
-            yield f"  {number} {side:<8}{encoders[side].decode(ids)}"
+            text = ids[:-1] if ids[-1:] == [EOS_ID] else ids
+            yield f"  {number} {side:<8}{encoders[side].decode(text)}"
             yield f"    {'ids':<8}{' '.join(map(str, ids))}"

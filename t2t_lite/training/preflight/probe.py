@@ -148,7 +148,7 @@ def _take_steps(request: Request) -> Cost:
         config.random_seed,
         hparams,
         strategy.num_replicas_in_sync,
-        only_if_started=True,
+        ignore_unstarted=True,
     )
     problem = registry.problem(config.problem)
     encoders = problem.get_feature_encoders(config.data_dir)

@@ -89,8 +89,8 @@ def test_finds_a_file_plain_or_compressed(write, tmp_path, caplog):
         assert corpora.find_file(tmp_path / "a") == path
     assert corpora.find_file(tmp_path / "a") == path
     assert caplog.messages == [
-        f"reading {tmp_path}/a.gz, not a.bz2 beside it",
-        f"reading {tmp_path}/a, not a.gz or a.bz2 beside it",
+        f"reading {tmp_path}/a.gz and ignoring a.bz2 beside it",
+        f"reading {tmp_path}/a and ignoring a.gz and a.bz2 beside it",
     ]
 
 

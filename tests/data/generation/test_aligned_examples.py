@@ -115,18 +115,27 @@ def test_files_that_do_not_fit_are_refused(problem, folder, change, message):
         generate(problem, folder, path)
 
 
-def test_links_are_left_out_where_aligners_count_words_otherwise(problem, folder, caplog):
-    path = folder / "inputs.train.txt"
-    first, second, *others = path.read_text().splitlines()
-    joined = second.replace(" ", "\xa0", 1)  # in which fast_align sees one word
-    path.write_text("\n".join([f"\xa0{first}", joined, *others]) + "\n")
-    examples = generate(problem, folder, folder / "links.txt")
+@pytest.mark.parametrize("is_python", [False, True])
+def test_links_are_ignored_where_aligners_may_count_words_otherwise(
+    problem, folder, caplog, is_python
+):
+    path, links = folder / "inputs.train.txt", folder / "links.txt"
+    first, second, third, *others = path.read_text().splitlines()
+    joined = [text.replace(" ", "\xa0", 1) for text in (second, third)]  # one word for fast_align
+    path.write_text("\n".join([f"\xa0{first}", *joined, *others]) + "\n")
+    written = links.read_text().splitlines()
+    last = len(third.split()) - 1
+    written[1] = "0-0"  # which both may write
+    written[2] = f"0-0 {last}-{last}" if is_python else "0-0"
+    links.write_text("\n".join(written) + "\n")
+    examples = generate(problem, folder, links)
     encoder = problem.feature_encoders(str(folder / "data"))["inputs"]
     aligned = {encoder.decode(e["inputs"][:-1]): any(e[ALIGNMENT][:-1]) for e in examples}
     assert not aligned.pop(second)  # as models read it
+    assert aligned.pop(third) == is_python
     assert len(aligned) > 100
     assert all(aligned.values())
-    assert "the links of 1 pairs are left out, first line 2" in caplog.text
+    assert f"ignored the links of {2 - is_python} pairs, first on line 2" in caplog.text
 
 
 def test_changed_alignments_are_noticed(problem, folder):

@@ -434,14 +434,9 @@ def test_findings_stay_where_a_later_split_fails_or_is_made_alone(tmp_path):
     def change(number, split, source, target):
         if split == "test" and number == 405 and broken:
             raise UserError("no such file")
-        return (
-            (target, source)
-            if split in ("train", "eval") and number % 5 == 3
-            else (
-                source,
-                target,
-            )
-        )
+        if split in ("train", "eval") and number % 5 == 3:
+            return target, source
+        return source, target
 
     broken, problem, data_dir = [True], zoo(change), str(tmp_path)
     with pytest.raises(UserError, match="no such file"):
@@ -455,3 +450,16 @@ def test_findings_stay_where_a_later_split_fails_or_is_made_alone(tmp_path):
     path.unlink()
     generate_data(problem, data_dir, "", DatagenOptions(num_workers=1))
     assert of_data(problem, data_dir) == before
+
+
+def test_a_leak_is_forgotten_with_the_training_text_that_had_it(tmp_path):
+    leak = [True]
+    problem = zoo(lambda n, split, x, y: (english(n % 30), german(n % 30)) if leak else (x, y))
+    data_dir = str(tmp_path)
+    generate_data(problem, data_dir, "", DatagenOptions(num_workers=1))
+    assert "in the training data" in "".join(of_data(problem, data_dir))
+    leak.clear()
+    for path in tmp_path.glob("zoo-train-*"):
+        path.unlink()
+    generate_data(problem, data_dir, "", DatagenOptions(num_workers=1))
+    assert of_data(problem, data_dir) == []

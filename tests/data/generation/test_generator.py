@@ -131,7 +131,7 @@ def test_a_trial_has_the_first_samples_of_each_split(data):
 
 def test_a_trial_needs_a_sample_for_each_split(data):
     """All splits get samples of one reading in turn."""
-    with pytest.raises(DataError, match=r"2 samples are too few: .*; raise --max_cases=2"):
+    with pytest.raises(DataError, match=r"2 samples are too few: .*; raise --max_cases \(now 2\)"):
         generate(Dealt(), data, max_cases=2)
 
 
@@ -254,7 +254,7 @@ def test_further_features_need_a_method_that_yields_them(data):
     class Weighted(Small):
         further_features = ("weight",)
 
-    message = r"declares further_features \(weight\), which only generate_encoded_samples yields"
+    message = r"declares further_features \(weight\), but only generate_encoded_samples can yield"
     with pytest.raises(UsageError, match=message):
         generate_data(Weighted(), str(data), str(data))
 
