@@ -16,7 +16,7 @@ from t2t_lite.metrics.parts import labels_in, split_field
 from t2t_lite.runs import run_folder
 from t2t_lite.runs.checkpoint_files import CHECKPOINT_NAME
 from t2t_lite.runs.run_folder import RunFolder
-from t2t_lite.runs.selection import BEST_NAME, evaluations
+from t2t_lite.runs.selection import BEST_NAME, SPLIT, evaluations
 from t2t_lite.text.language_names import english_name
 from t2t_lite.text.languages import choices
 from t2t_lite.version import __version__
@@ -88,7 +88,7 @@ def _front_matter(
 ) -> dict[str, Any]:
     problem = run.problem
     task = _task(problem)
-    split = SPLIT_FILE_NAMES[_evaluated_split(run)]
+    split = _evaluated_split(run)
     results = [
         {
             "task": {"type": task},
@@ -201,7 +201,10 @@ def _numbers(run: RunFolder, checkpoint: str, step: int) -> list[_Number]:
 
 
 def _evaluated_split(run: RunFolder) -> str:
-    return DatasetSplit.TEST if run.settings.eval_use_test_set else DatasetSplit.EVAL
+    """Returns the name of the split that the run's evaluations are on."""
+    trainers = DatasetSplit.TEST if run.settings.eval_use_test_set else DatasetSplit.EVAL
+    named = (record[SPLIT] for record in evaluations(run.folder) if SPLIT in record)
+    return next(named, SPLIT_FILE_NAMES[trainers])  # a separate evaluator names its own
 
 
 # ---- sections
@@ -225,7 +228,7 @@ def _evaluation(run: RunFolder, checkpoint: str, step: int, numbers: Sequence[_N
     name = pathlib.Path(checkpoint).name
     if not numbers:
         return f"{title}The run has no evaluation of the checkpoint {name}.\n"
-    split = SPLIT_FILE_NAMES[_evaluated_split(run)]
+    split = _evaluated_split(run)
     batches = run.settings.eval_steps
     part = f", the first {batches} batches" if batches else ""
     lines = [f"The {split} split{part}, after {step:,} updates, in training:\n"]

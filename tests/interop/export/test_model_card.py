@@ -116,6 +116,13 @@ def card_of_step(folder: pathlib.Path, name: str):
     return yaml.safe_load(front), rest
 
 
+def test_a_separate_evaluator_names_its_split(tmp_path):
+    evaluated(tmp_path, 7, loss=1.5, split_signature="test")
+    front, rest = card(run_of(tmp_path, Own()))
+    assert front["model-index"][0]["results"][0]["dataset"]["split"] == "test"
+    assert "The test split, after" in rest
+
+
 def test_the_split_is_the_one_that_was_evaluated(tmp_path):
     evaluated(tmp_path, 7, loss=1.5)
     front, rest = card(run_of(tmp_path, Own(), eval_use_test_set=True, eval_steps=3))
