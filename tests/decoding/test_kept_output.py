@@ -86,6 +86,7 @@ def test_an_output_of_something_else_is_refused(config, monkeypatch, change, nam
     assert output(config).splitlines() == LINES
 
 
+@pytest.mark.integration
 def test_an_output_of_the_same_is_kept_wherever_all_lies(config, tmp_path, monkeypatch, caplog):
     decode(config)
     no_decoding(monkeypatch)

@@ -36,6 +36,7 @@ def test_equal_runs_share_a_model_and_its_workers(shared, tmp_path):
         shared.worker([one], runs[0].encoders, DecodeHParams(), (object(),))
 
 
+@pytest.mark.integration
 def test_other_weights_settings_and_types_are_other_models(shared, tmp_path):
     run = noisy_run(tmp_path / "one", **SIZES)
     model, _ = shared.load(TrainedModel(run, ""))

@@ -80,6 +80,7 @@ def test_before_training_a_number_is_a_mean_probability():
     assert np.abs(model.class_projection.kernel).max() < 1e-3
 
 
+@pytest.mark.integration
 def test_numbers_do_not_depend_on_padding_or_on_other_texts(model):
     together = ops.convert_to_numpy(model.numbers(rows_of(*PAIRS, padding=3)))
     alone = [ops.convert_to_numpy(model.numbers(rows_of(pair)))[0] for pair in PAIRS]

@@ -140,6 +140,7 @@ def test_a_text_of_different_pieces_counts_once(decoder, monkeypatch):
     ]
 
 
+@pytest.mark.integration
 def test_each_kind_of_request_has_its_own_search(decoder, monkeypatch):
     """Only that for n-best goes on until all hypotheses are final."""
     made = []

@@ -38,6 +38,7 @@ def test_every_character_is_white_space_or_not_as_in_python():
     assert found == [Bytes().source(character).encode() for character in CHARACTERS]
 
 
+@pytest.mark.integration
 @settings(deadline=None)
 @given(st.lists(st.text(), min_size=1))
 @example(["", " ", "\x00", " \x00\n", "\ufeffmark", "x" * 50_000, f"{' ' * 50_000}y "])
@@ -46,6 +47,7 @@ def test_white_space_around_a_line_and_lines_without_text_are_dropped(texts):
     assert found == [Bytes().source(text).encode() for text in texts]
 
 
+@pytest.mark.integration
 @needs_tensorflow_text
 @settings(deadline=None)
 @given(
@@ -113,6 +115,7 @@ def test_labels_in_a_graph():
     assert labels.detokenize(ids).numpy().tolist() == [b"entailed", b"", b"not entailed"]
 
 
+@pytest.mark.integration
 @settings(deadline=None, max_examples=30)
 @given(
     st.lists(

@@ -74,6 +74,7 @@ def test_no_graph_splits_off_added_tokens_or_cleans_spaces(tmp_path, field):
     assert tokens_of({"inputs": encoder, "targets": encoder}) is None
 
 
+@pytest.mark.integration
 def test_words_in_a_graph(tmp_path):
     write_encoder(
         tmp_path / "v.json",

@@ -237,6 +237,7 @@ def test_a_teacher_that_is_written_anew_is_another(config, teacher, tmp_path, mo
         distilled(config, dataclasses.replace(SEARCH, decode_hparams="extra_length=2,beam_size=3"))
 
 
+@pytest.mark.integration
 def test_a_teachers_search_is_compared_as_it_is_meant(config, teacher):
     config = dataclasses.replace(config, translations="", teacher=teacher)
     first = distilled(config)

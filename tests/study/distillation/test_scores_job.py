@@ -309,6 +309,7 @@ def test_the_flags_reach_the_job(monkeypatch):
         assert f"{name} is missing" in refusal(t2t_score_pairs.main, *others)
 
 
+@pytest.mark.integration
 def test_the_record_names_models_by_their_contents(config):
     scored(config)
     made = json.loads(pathlib.Path(f"{config.pair_scores}.origin.json").read_text())["origin"]

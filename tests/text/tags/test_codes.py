@@ -28,7 +28,7 @@ PAIRS = [
 
 
 @pytest.mark.parametrize(("opening", "closing"), PAIRS)
-@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("nested", [False, pytest.param(True, marks=pytest.mark.integration)])
 def test_pairs_stay_around_their_phrases(opening, closing, nested):
     """In all 120 orders of five phrases, with a second pair beside the first, or in it."""
     marked = [1, 1] if nested else [1, 3]

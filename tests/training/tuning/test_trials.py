@@ -178,6 +178,7 @@ def test_invalid_combinations_are_failed_trials_with_their_reason(undisturbed):
     assert {trial.reason for trial in failed} == {"128 features are not 3 equal heads"}
 
 
+@pytest.mark.integration
 def test_a_process_that_always_dies_at_one_place_is_a_failed_trial(searched):
     class DyingProcess(Process):
         def code(self):
