@@ -42,7 +42,7 @@ from t2t_lite.serving.config import ServerConfig
 from t2t_lite.study.reports import report
 from t2t_lite.text import linear_trees, trees, vocabularies
 from t2t_lite.text.bad_input import BadInput
-from t2t_lite.text.text_encoder import VocabType
+from t2t_lite.text.text_encoder import ByteTextEncoder, VocabType
 from t2t_lite.text.text_files import iterate_lines
 
 PROBLEM = "text2text_tmpdir_tokens"
@@ -243,7 +243,8 @@ def write_records(folder: pathlib.Path) -> None:
 def read_records(folder: pathlib.Path) -> None:
     """Reads a TFRecord file in both ways."""
     path = str(folder / "x-train-00000-of-00001")
-    inspection.inspect_split([path], ExampleReader(), {"inputs": 20, "targets": 30})
+    encoders = dict.fromkeys(("inputs", "targets"), ByteTextEncoder())
+    inspection.inspect_split([path], ExampleReader(), encoders)
     list(records.read_examples([path]))
 
 

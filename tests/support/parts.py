@@ -12,7 +12,7 @@ import pytest
 
 PARTS = 3
 # Where the checksum of a name begins: with this one, the parts take equally long. Found by trying.
-_START = 6
+_START = 2862
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
