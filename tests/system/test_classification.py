@@ -82,8 +82,8 @@ def train(tmp_path_factory):
                 "--hparams_set=transformer_tiny",
                 f"--hparams={HPARAMS}",
                 f"--output_dir={root / model}/run",
-                "--train_steps=100",
-                "--local_eval_frequency=100",
+                "--train_steps=200",
+                "--local_eval_frequency=200",
             )
             return root / model
 
