@@ -180,9 +180,8 @@ def refuse_inference_only(folder: pathlib.Path) -> None:
 
 def refuse_without_newest(folder: pathlib.Path) -> None:
     """Refuses to train anew where checkpoints are left, but none to resume from."""
-    left = [path.removesuffix(CHECKPOINT_INDEX) for path in _indexes(folder)]
     if has_started(folder) and not checkpoint_files.checkpoints(folder):
-        newest = max(left, key=lambda path: os.stat(path + CHECKPOINT_INDEX).st_mtime)
+        newest = max(_indexes(folder), key=os.path.getmtime).removesuffix(CHECKPOINT_INDEX)
         name = os.path.basename(newest)
         raise UserError(
             f"{folder} holds {name} but no {CHECKPOINT_NAME}-* to resume from, so training would "
@@ -234,7 +233,8 @@ def refuse_another_split(run: RunFolder, uses_test_set: bool) -> None:
         uses_test_set: whether the test split is to be evaluated.
     """
     test = SPLIT_FILE_NAMES[DatasetSplit.TEST]
-    own = test if run.settings.eval_use_test_set else DEV
+    trains_alone = run.settings.schedule == "train"  # which evaluates nothing
+    own = test if run.settings.eval_use_test_set and not trains_alone else DEV
     others = {record.get(SPLIT, own) for record in evaluations(run.folder)}
     others.discard(test if uses_test_set else DEV)
     if others:

@@ -56,6 +56,18 @@ def test_an_evaluator_goes_on_with_its_split(tmp_path):
             following._refuse_trainers_other_split(run, config)
 
 
+def test_an_evaluator_on_dev_goes_on_whatever_the_flag_of_a_trainer_that_evaluates_nothing(
+    tmp_path,
+):
+    given = RunSettings(problem="p", model="m", hparams_set="s", schedule=ALONE)
+    run = SimpleNamespace(
+        settings=dataclasses.replace(given, eval_use_test_set=True), folder=tmp_path
+    )
+    (tmp_path / "metrics.jsonl").write_text('{"kind": "eval", "step": 2}\n')
+    config = make_config("data", "run", schedule="continuous_eval", eval_use_test_set=False)
+    following._refuse_trainers_other_split(run, config)
+
+
 def test_a_run_that_does_not_come_is_an_error(tmp_path):
     with pytest.raises(UserError, match="has had no checkpoint for 0 minutes: start the trainer"):
         following._wait_for_run(tmp_path / "run", 0)
