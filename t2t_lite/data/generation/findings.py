@@ -3,7 +3,7 @@
 Sides that are exchanged or copied, test sentences in training, a vocabulary that does not fit,
 missing cells of a table: data generation, its report and the trainer name them in one line each.
 
-Of each split, every n-th sample is kept, n growing with the split, and looked at at its end: memory
+Of each split, every n-th sample is kept, n growing with the split, and examined at its end: memory
 and time hardly depend on the size of the corpus. Held-out samples are looked for among those
 training samples whose digests have a number of low bits zero, also growing. If there are findings,
 `Findings.write` puts them beside the data as `{problem}.findings.json`, for the trainer.
