@@ -1,27 +1,21 @@
 """Examples with the alignments of their targets, which guide the attention of a model."""
 
 import itertools
-import logging
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from t2t_lite.data.generation.chunks import Chunk, ExampleEncoder
-from t2t_lite.errors import DataError
 from t2t_lite.protocol_buffers import pack
 from t2t_lite.text.alignment.diagonal_aligner import DiagonalAligner
 from t2t_lite.text.alignment.id_links import aligned_ids, word_places
-from t2t_lite.text.alignment.pharaoh import parsed_links, read_links, written_links
+from t2t_lite.text.alignment.pharaoh import links_of_pairs, parsed_links, written_links
 from t2t_lite.text.sample import ALIGNMENT, Sample
 from t2t_lite.text.source_form import has_text
 from t2t_lite.text.text_encoder import TextEncoder
 
-log = logging.getLogger(__name__)
-
 # Of a larger corpus, so many pairs train the aligner.
 _MOST_PAIRS = 1_000_000
-_WORD = re.compile(r"[^ \t]+")  # of fast_align
 
 
 class AligningExampleEncoder(ExampleEncoder):
@@ -78,50 +72,11 @@ class AligningExampleEncoder(ExampleEncoder):
 
 
 def with_alignments(samples: Iterable[Sample], path: str) -> Iterator[Sample]:
-    """Yields samples with the alignments of a file in Pharaoh's format, a line for each.
-
-    eflomal splits words at Unicode's white space, as we do, but fast_align only at spaces and tabs.
-    Where the two differ, as at a no-break space, a pair has no links, unless those of the file so
-    far show that its aligner splits at both.
-
-    Raises:
-        DataError: a link is not between words of its pair, or the file has more lines or fewer.
-    """
-    ignored = first = 0
-    is_known = False  # that the aligner splits as we do
-    for number, (sample, links) in enumerate(itertools.zip_longest(samples, read_links(path)), 1):
-        if sample is None or links is None:
-            raise DataError(
-                f"{path} has {'more' if sample is None else 'fewer'} lines than the training text "
-                "has pairs: align that text, whole and in its order"
-            )
-        words = [sample[side].split() for side in ("inputs", "targets")]
-        sizes = [*map(len, words)]
-        for link in links:
-            if _is_outside(link, sizes):
-                raise DataError(
-                    f"{path}, line {number}: link {link[0]}-{link[1]} is outside of the pair, of "
-                    f"{sizes[0]} and {sizes[1]} words between spaces"
-                )
-        blank = [_WORD.findall(sample[side]) for side in ("inputs", "targets")]
-        if words != [[word.strip() for word in side] for side in blank]:
-            is_known = is_known or any(_is_outside(link, [*map(len, blank)]) for link in links)
-            if not is_known:
-                ignored, first, links = ignored + 1, first or number, []
+    """Yields samples with the alignments of a file in Pharaoh's format; see `links_of_pairs`."""
+    samples, again = itertools.tee(samples)
+    pairs = ((sample["inputs"], sample["targets"]) for sample in again)
+    for links, sample in zip(links_of_pairs(pairs, path), samples, strict=True):
         yield {**sample, ALIGNMENT: written_links(links)}
-    if ignored:
-        log.warning(
-            "%s: ignored the links of %d pairs, first on line %d: their words are separated by "
-            "white space other than spaces and tabs (such as a no-break space), which some "
-            "aligners treat as part of a word; replace it with spaces, and align again",
-            path,
-            ignored,
-            first,
-        )
-
-
-def _is_outside(link: tuple[int, int], sizes: Sequence[int]) -> bool:
-    return any(place >= size for place, size in zip(link, sizes, strict=True))
 
 
 def trained_aligner(

@@ -9,13 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from t2t_lite.data.problem import DatasetSplit
-from t2t_lite.errors import DataError
 from t2t_lite.progress import progress
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.study.distillation.shortlist_config import ShortlistConfig
 from t2t_lite.study.distillation.text import check_problem, pairs_of, write_splits
 from t2t_lite.text.alignment.lexicon import counted_table, learned_table, make_shortlist
-from t2t_lite.text.alignment.pharaoh import Links, read_links
+from t2t_lite.text.alignment.pharaoh import links_of_pairs
 from t2t_lite.text.text_encoder import TextEncoder
 
 log = logging.getLogger(__name__)
@@ -66,30 +65,12 @@ def _linked_ids(
     source_ids, target_ids = (
         functools.cache(functools.partial(_ids, encoders[side])) for side in ("inputs", "targets")
     )
-    number = 0
-    for number, links in enumerate(read_links(path), 1):
-        if number > len(texts):
-            break
-        source, target = (text.split() for text in texts[number - 1])
-        for i, j in _checked(links, len(source), len(target), f"{path}, line {number}"):
-            for source_id in source_ids(encoders["inputs"].as_source(source[i])).tolist():
-                for target_id in target_ids(target[j]).tolist():
+    for (source, target), links in zip(texts, links_of_pairs(texts, path), strict=True):
+        source_words, target_words = source.split(), target.split()
+        for i, j in links:
+            for source_id in source_ids(encoders["inputs"].as_source(source_words[i])).tolist():
+                for target_id in target_ids(target_words[j]).tolist():
                     yield source_id, target_id
-    if number != len(texts):
-        raise DataError(
-            f"{path} has {'more' if number > len(texts) else number} lines "
-            f"for {len(texts):,} training pairs: align the training text, whole and in its order"
-        )
-
-
-def _checked(links: Links, sources: int, targets: int, where: str) -> Links:
-    for i, j in links:
-        if i >= sources or j >= targets:
-            raise DataError(
-                f"{where}: link {i}-{j} is outside of the pair, of {sources} and {targets} words "
-                "between spaces"
-            )
-    return links
 
 
 def _summary(path: str, coverage: tuple[float, float]) -> str:
