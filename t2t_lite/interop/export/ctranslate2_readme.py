@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from t2t_lite.decoding.ctranslate2_model import POSITIONS
 from t2t_lite.interop.export.pieces import language_tokens, sentencepiece_files, tokens_of
-from t2t_lite.interop.export.search_settings import USUAL_LENGTH, average_exponent
+from t2t_lite.interop.export.search_settings import USUAL_LENGTH, average_exponent, not_carried
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text.alignment.shortlist import VMAP
@@ -31,7 +31,12 @@ With `min_decoding_length=0`, greedy search (`beam_size=1`) finds the same outpu
 with `beam_size=1`, and beam search with `length_penalty=0` the same as with `alpha=0`, except for
 rounding. With `--decode_hparams=length_penalty=average,alpha=X` t2t-decoder scores outputs as
 `length_penalty=X` does here. {stopping}
-{never}{penalty}"""
+{left_out}{never}{penalty}"""
+
+_LEFT_OUT = """
+The example leaves out {settings}. The export was made with these settings, and t2t-decoder obeys
+them.
+"""
 
 _STOPPING = {
     "t2t": """In all cases t2t-decoder searches a little further: CTranslate2 lets
@@ -127,6 +132,7 @@ def readme(
     penalties = {n: average_exponent(search, n) for n in _LENGTHS}
     exponent = average_exponent(search)
     nearest = f"length_penalty={exponent:{'g' if is_average else '.2f'}}"
+    left_out = [f"`{setting}`" for setting in not_carried(search, "shortlist")]
     hidden = [tokens.targets[id_] if tokens else str(id_) for id_ in never_output]
     return _README.format(
         problem=run.problem.name,
@@ -146,6 +152,7 @@ def readme(
         positions=POSITIONS,
         stopping=_STOPPING.get(search.stopping, _AS_TRANSFORMERS).format(stopping=search.stopping),
         languages=_languages(encoders),
+        left_out=_LEFT_OUT.format(settings=", ".join(left_out)) if left_out else "",
         never=_NEVER.format(tokens=_listed(hidden)) if hidden else "",
         penalty=(_AVERAGE if is_average else _T2T).format(
             alpha=search.alpha,

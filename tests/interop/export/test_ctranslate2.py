@@ -495,3 +495,18 @@ def test_the_readme_says_how_a_search_ends(run, stopping, words):
     text = readme(run, 7, "float32", DecodeHParams(stopping=stopping), run.encoders, ())
     assert words in text
     assert "no better output" not in text
+
+
+@pytest.mark.parametrize(
+    ("chosen", "words"),
+    [
+        ("min_length=7", "`min_length=7`"),
+        ("no_repeat_ngram_size=3,replace_unk=true", "`no_repeat_ngram_size=3`, `replace_unk=True`"),
+        ("coverage_penalty=0.2,end_at_limit=true", "`coverage_penalty=0.2`, `end_at_limit=True`"),
+        ("beam_size=9,alpha=2,extra_length=3", ""),
+    ],
+)
+def test_the_readme_names_the_settings_that_its_example_leaves_out(run, chosen, words):
+    text = readme(run, 7, "float32", DecodeHParams().override(chosen), run.encoders, ())
+    assert (f"The example leaves out {words}." in text) == bool(words)
+    assert ("leaves out" in text) == bool(words)
