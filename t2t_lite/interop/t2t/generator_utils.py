@@ -3,6 +3,7 @@
 import contextlib
 import glob
 import gzip
+import itertools
 import logging
 import os
 import pathlib
@@ -276,13 +277,21 @@ def get_or_generate_vocab_inner(
     max_subtoken_length: int | None = None,
     reserved_tokens: Sequence[str] | None = None,
 ) -> SubwordTextEncoder:
-    """Returns the vocabulary of a file, which is built from text if it is missing."""
+    """Returns the vocabulary of a file, which is built from text if it is missing.
+
+    Raises:
+        DataError: there is no text to build it from.
+    """
     path = os.path.join(data_dir, vocab_filename) if data_dir and vocab_filename else None
     if path and os.path.exists(path):
         return SubwordTextEncoder(path)
     log.info("building the vocabulary %s", path)
+    lines = (line for line in generator if line)
+    first = next(lines, None)
+    if first is None:
+        raise DataError(f"cannot build {path or 'a vocabulary'}: its text is empty")
     encoder = SubwordTextEncoder.build_from_generator(
-        generator, vocab_size, max_subtoken_length, reserved_tokens
+        itertools.chain([first], lines), vocab_size, max_subtoken_length, reserved_tokens
     )
     if path:
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -331,8 +340,20 @@ def get_or_generate_tabbed_vocab(
 def get_or_generate_txt_vocab(
     data_dir: str, vocab_filename: str, vocab_size: int, filepatterns: str | Sequence[str]
 ) -> SubwordTextEncoder:
-    """Returns a vocabulary of text files."""
+    """Returns a vocabulary of text files.
+
+    Raises:
+        UserError: the vocabulary is to be built, and no file matches a pattern.
+        DataError: the files have no text.
+    """
     patterns = [filepatterns] if isinstance(filepatterns, str) else filepatterns
-    paths = (path for pattern in patterns for path in sorted(glob.glob(pattern)))
-    lines = (line for path in paths for line in txt_line_iterator(path))
+    lines = (
+        line for one in patterns for path in _matching(one) for line in txt_line_iterator(path)
+    )
     return get_or_generate_vocab_inner(data_dir, vocab_filename, vocab_size, lines)
+
+
+def _matching(pattern: str) -> list[str]:
+    if paths := sorted(glob.glob(pattern)):
+        return paths
+    raise UserError(f"{pattern} matches no file: the vocabulary has no text")

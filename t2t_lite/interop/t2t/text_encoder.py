@@ -426,6 +426,10 @@ class ClassLabelEncoder(TextEncoder):
     Args:
         class_labels: the labels in order.
         class_labels_fname: a file of them, one per line.
+
+    Raises:
+        UserError: the file does not exist.
+        DataError: the file is not UTF-8.
     """
 
     def __init__(
@@ -433,8 +437,8 @@ class ClassLabelEncoder(TextEncoder):
     ) -> None:
         super().__init__(num_reserved_ids=0)
         if class_labels_fname and not _is_noted(class_labels_fname):
-            with open(class_labels_fname, encoding="utf-8") as file:
-                class_labels = [line.strip() for line in file]
+            lines = text_files.iterate_lines(class_labels_fname)
+            class_labels = [line.strip() for line in lines]
         self.class_labels = list(class_labels or [])
 
     @property

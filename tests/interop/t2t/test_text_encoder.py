@@ -231,6 +231,18 @@ def test_vocabularies_of_columns_and_files(tmp_path):
     assert set("leftrigh") <= set(whole.all_subtoken_strings)
 
 
+@pytest.mark.parametrize("text", ["", "\n\n"])
+def test_a_vocabulary_of_no_text_is_refused(tmp_path, text):
+    (tmp_path / "empty.txt").write_text(text)
+    for patterns in (str(tmp_path / "empty.*"), [str(tmp_path / "empty.txt")] * 2):
+        with pytest.raises(DataError, match=r"cannot build .*vocab: its text is empty"):
+            generator_utils.get_or_generate_txt_vocab(str(tmp_path), "vocab", 30, patterns)
+    patterns = [str(tmp_path / "*.txt"), str(tmp_path / "typo*.txt")]
+    with pytest.raises(UserError, match=r"typo\*\.txt matches no file"):
+        generator_utils.get_or_generate_txt_vocab(str(tmp_path), "vocab", 30, patterns)
+    assert not (tmp_path / "vocab").exists()
+
+
 def test_labels(tmp_path):
     encoder = text_encoder.ClassLabelEncoder(["no", "yes"])
     assert (encoder.encode("yes"), encoder.decode([0]), encoder.vocab_size) == (1, "no", 2)
@@ -239,6 +251,16 @@ def test_labels(tmp_path):
     (tmp_path / "labels").write_text("no\nyes\n")
     path = str(tmp_path / "labels")
     assert text_encoder.ClassLabelEncoder(class_labels_fname=path).decode(1) == "yes"
+    (tmp_path / "labels").write_text("\ufeffno\r\nyes\r\n")
+    assert text_encoder.ClassLabelEncoder(class_labels_fname=path).class_labels == ["no", "yes"]
+
+
+def test_labels_that_cannot_be_read_are_refused(tmp_path):
+    (tmp_path / "labels").write_bytes(b"no\n\xffyes\n")
+    with pytest.raises(DataError, match="labels, line 2"):
+        text_encoder.ClassLabelEncoder(class_labels_fname=str(tmp_path / "labels"))
+    with pytest.raises(UserError, match="missing"):
+        text_encoder.ClassLabelEncoder(class_labels_fname=str(tmp_path / "missing"))
 
 
 def test_text():
