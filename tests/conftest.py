@@ -150,7 +150,6 @@ def pytest_collection_finish() -> None:
 
     It would else look again and again through the modules of all tests and of TensorFlow.
     """
-    gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
 
