@@ -114,9 +114,13 @@ _SYMBOLS = rf"""
   | \\[nrt](?![a-z])
   | \p{{RI}}\p{{RI}}
 """
+# What follows `&` in an entity. URLs hold it alone, or escaped, which HTML in XML is twice.
+_REFERENCE = r"(?:\#[0-9]{1,7}|\#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{0,31});"
+_AND = r"&(?:(?:amp;)++|\#0*+38;|\#[xX]0*+26;)"
+_IN_URL = rf"(?!&{_REFERENCE})[^\s<>\"'`{{}}]"
 _PROTECTED = rf"""
     (?=[/.~`:\[\]|@!{{$%\#*\\\p{{RI}}]) (?:{_SYMBOLS})
-  | (?:https?|ftp|file)://(?:(?!&(?:[lg]t|quot|apos);)[^\s<>"'`{{}}])*[^\s<>"'`{{}}.,;:!?)\]]
+  | (?:https?|ftp|file)://(?:{_AND}|{_IN_URL})*(?:{_AND}|(?![.,;:!?)\]]){_IN_URL})
   | (?<![\w.+\-])[\w.+\-]++@[\w\-]+(?:\.[\w\-]+)+
   | [0-9\#*]\uFE0F?\u20E3
   | (?:\p{{Emoji_Presentation}}|\p{{Extended_Pictographic}}[\uFE0E\uFE0F])[\p{{EMod}}\uFE0E\uFE0F]*
@@ -222,9 +226,7 @@ def _pattern(kind: str) -> regex.Pattern[str]:
             (?: (?={openings}) | )
             (?: {raw} (?P<hidden> <[!?][^<>]*+> | </> )
               | <(?P<close>/)?(?P<name>{name}){attributes}>
-              | (?P<entity>&(?: (?:
-                    \#[0-9]{{1,7}} | \#[xX][0-9a-fA-F]{{1,6}} | [A-Za-z][A-Za-z0-9]{{0,31}}
-                ); {unended}))
+              | (?P<entity>&(?:{_REFERENCE} {unended}))
               | {_PLACEHOLDER}
               | (?P<none>{"|".join(starts)})
             )

@@ -100,6 +100,11 @@ def target_of(source: str, attributes: str = "") -> str:
         ("a %count% b %#@files@", "A %count% B %#@files@"),
         ("a &lt;0&gt;b&lt;/0&gt; &lt;1/&gt;", "A &lt;0&gt;B&lt;/0&gt; &lt;1/&gt;"),
         ("do &amp;not", "DO &amp;NOT"),
+        ("a &quot;http://a.b/&quot; b", 'A "http://a.b/" B'),
+        ("a &lt;http://a.b/c&gt;", "A &lt;http://a.b/c&gt;"),
+        ("a &apos;http://a.b/?c&amp;d&#39;", "A 'http://a.b/?c&amp;d'"),
+        ("http://a.b/&amp; c http://a.b/&#10;d", "http://a.b/&amp; C http://a.b/&#10;D"),
+        ("<![CDATA[http://a.b/c&nbsp;d]]>", "<![CDATA[http://a.b/c D]]>"),
         ("a&#13;b&#9;c&#xD;&#10;d", "A&#13;B&#9;C&#xD;&#10;D"),
     ],
 )

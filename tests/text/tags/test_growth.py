@@ -64,6 +64,8 @@ PIECES = [
         "/a/.",
         "/.",
         "http://a",
+        "http://a&amp;.",
+        "http://&#38;;&",
         "\u200d",
         "\U0001f600\u200d",
         "translate ",

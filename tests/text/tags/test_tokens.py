@@ -1,5 +1,8 @@
 """Cutting segments into tags, protected pieces and text."""
 
+import itertools
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,6 +37,33 @@ def test_xml_has_no_void_elements_and_five_entities():
         (TokenKind.VOID, "<x/>"),
         (TokenKind.HIDDEN, "<![CDATA[<b>]]>"),
     ]
+
+
+_ENTITIES = [
+    *("&quot;", "&lt;", "&gt;", "&apos;", "&nbsp;", "&mdash;", "&hellip;", "&frac12;"),
+    *("&own;", "&#39;", "&#10;", "&#160;", "&#x27;", "&#XA0;", "&#x20ac;"),
+]
+
+
+@pytest.mark.parametrize("kind", [HTML, XML])
+@pytest.mark.parametrize("entity", _ENTITIES)
+@pytest.mark.parametrize("address", ["http://a.b/", "https://a.b/c?d=1&amp;e", "ftp://a.b/c&d=(2"])
+def test_urls_end_before_entities(address, entity, kind):
+    for end in ("", ".", ");"):
+        found = _kinds(f"Open {entity}{address}{end}{entity}more {entity} now.", kind)
+        assert [raw for _, raw in found] == [
+            *("Open ", entity, address, *filter(None, [end]), entity, "more ", entity, " now."),
+        ]
+        assert found[2][0] is TokenKind.PROTECTED
+
+
+@pytest.mark.parametrize("kind", [HTML, XML])
+@pytest.mark.parametrize("ampersand", ["&", "&amp;", "&amp;amp;", "&#38;", "&#038;", "&#x26;"])
+@pytest.mark.parametrize("rest", ["", "b", "b=1", "nbsp="])
+def test_ampersands_in_urls(ampersand, rest, kind):
+    address = f"http://a.b/?c{ampersand}{rest}"
+    for end in (" ", ". ", ", ", "&quot; ", "</a> ", "&nbsp;"):
+        assert _kinds(f"See {address}{end}more", kind)[1] == (TokenKind.PROTECTED, address)
 
 
 def test_variation_selectors_belong_to_their_symbols():
@@ -319,3 +349,16 @@ def test_icu_messages():
 @given(st.text(alphabet="<>/&;!-?'\"= abr{}%$#x1@.:`[]_|*\n", max_size=40), st.sampled_from(KINDS))
 def test_nothing_is_lost(segment, kind):
     assert "".join(token.raw for token in tokens_of(segment, kind)) == segment
+
+
+@given(
+    st.lists(st.sampled_from(["a", "/", ".", ";", "&", "amp", "quot", "&amp;", *_ENTITIES])),
+    st.sampled_from([HTML, XML]),
+)
+def test_urls_split_no_entities(pieces, kind):
+    segment = "".join(["http://a", *pieces])
+    entities = [
+        match.span() for match in re.finditer("&(?:#\\d+|#[xX][0-9a-fA-F]+|[a-z0-9]+);", segment)
+    ]
+    ends = itertools.accumulate(len(token.raw) for token in tokens_of(segment, kind))
+    assert not any(start < end < stop for end in ends for start, stop in entities)
