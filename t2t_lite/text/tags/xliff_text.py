@@ -37,8 +37,9 @@ _OWN_SECTION = "\U0010ff5b"  # follows the ending of a tag that is alone in a CD
 _HIDE = str.maketrans(_IN_TAG)
 _HIDE_BRACKETS = str.maketrans({shown: _IN_TAG[shown] for shown in "<>"})
 _SHOW = str.maketrans({hidden: html.escape(shown, False) for shown, hidden in _IN_TAG.items()})
-_HIDDEN_PIECE = re.compile(rf"<t {_END}([^<>]*) {_END}/>")
-_HTML_TAG = re.compile(rf"<([^<>]*) {_END}({_OWN_SECTION})?/?>")
+# A tag, or a piece that nobody sees.
+_HTML_TAG = re.compile(rf"<(t {_END})?([^<>]*) {_END}({_OWN_SECTION})?/?>")
+_ENDING = re.compile(f"{_END}(?=/?>)")
 _IS_TAGS = re.compile(rf"(?:<[^<>]* {_END}/?>)+")
 _SECTION, _SECTION_END = f"<t {_AND}>", f"</t {_AND}>"
 _BARE_AND = re.compile("&(?!#?[A-Za-z0-9]+;)")
@@ -87,8 +88,7 @@ class Sentence:
                 written.append("<![CDATA[" if inside else "]]>")
                 continue
             if self.is_html:
-                part = _HIDDEN_PIECE.sub(r"\1", part.replace("&", "&amp;"))
-                part = _with_tags(part, inside, charset)
+                part = _with_tags(part.replace("&", "&amp;"), inside, charset)
                 part = part.replace("&amp;amp;", "&amp;") if self.has_bare_and else part
             part = part.replace(_AND, "&")
             written.append(_in_section(html.unescape(part), charset) if inside else part)
@@ -206,7 +206,7 @@ def _lines(
         elif is_html:
             new = "".join(_html_in_line(t, keeps_space) for t in tokens_of(chunk.text, HTML))
             if is_section and _IS_TAGS.fullmatch(new):
-                new, is_section = new.replace(_END, _END + _OWN_SECTION), False
+                new, is_section = _ENDING.sub(_END + _OWN_SECTION, new), False
         else:
             new = html.escape(chunk.text, quote=False) if chunk.in_section else chunk.raw
             if keeps_space and not is_section and not chunk.is_inside:
@@ -277,8 +277,8 @@ def _with_tags(text: str, is_section: bool, charset: str) -> str:
     """Returns text with its tags of HTML as they stand in the file, perhaps in a CDATA section."""
 
     def shown(match: re.Match[str]) -> str:
-        tag = f"&lt;{match[1]}&gt;".translate(_SHOW)
-        is_own = match[2] and not is_section
+        tag = (match[2] if match[1] else f"&lt;{match[2]}&gt;").translate(_SHOW)
+        is_own = match[3] and not is_section
         return f"<![CDATA[{_in_section(html.unescape(tag), charset)}]]>" if is_own else tag
 
     return _HTML_TAG.sub(shown, text).translate(_SHOW)

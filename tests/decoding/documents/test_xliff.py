@@ -114,6 +114,37 @@ def test_sources_and_targets(source, target):
 
 
 @pytest.mark.parametrize(
+    "hidden",
+    [
+        *("<!-- c -->", "<!-- 'a' & \"b\" &amp; <i>c</i> -->", "<!-- é\t\n -->", "<% a %>"),
+        *("<script>if (a < b && c) d();</script>", "<style>a > b {}</style>", "&shy;"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("source", "attributes"),
+    [
+        ("one {} two", ""),
+        ("one {} two", ' xml:space="preserve"'),
+        ("{}one", ""),
+        ("<g id='1'>one {}</g> two", ""),
+        ("{}<x id='1'/>one", ""),
+        ("one {}{} two {}", ""),
+        ("one {} <![CDATA[<b>]]>two<![CDATA[</b>]]>", ""),
+    ],
+)
+def test_hidden_pieces_that_are_alone_in_a_section(source, attributes, hidden):
+    source = source.replace("{}", f"<![CDATA[{hidden}]]>")
+    assert target_of(source, attributes) == source.replace("one", "ONE").replace("two", "TWO")
+
+
+@pytest.mark.parametrize("hidden", ["<!-- c -->", "<script>a < b</script>", "&shy;"])
+def test_hidden_pieces_beside_tags_in_a_section(hidden):
+    target = target_of(f"one <![CDATA[{hidden}<b>{hidden}]]>two<![CDATA[</b>{hidden}]]>")
+    read = target.replace("<![CDATA[", "").replace("]]>", "")
+    assert read == f"ONE {hidden}<b>{hidden}TWO</b>{hidden}"
+
+
+@pytest.mark.parametrize(
     ("source", "target"),
     [
         ("One.\nTwo.\n\nThree  four:\tfive", "ONE.\nTWO.\n\nTHREE  FOUR:\tFIVE"),
