@@ -10,7 +10,7 @@ from t2t_lite.errors import DataError, quoted
 from t2t_lite.text.charsets import Charset
 from t2t_lite.text.tags.kinds import XML
 from t2t_lite.text.tags.tokens import has_icu_message
-from t2t_lite.text.tags.xliff_sentences import has_content, has_words, marks, translated
+from t2t_lite.text.tags.xliff_sentences import has_content, is_done, is_marked, matches, translated
 from t2t_lite.text.tags.xliff_text import Sentence
 from t2t_lite.text.tags.xml_events import (
     CLOSE,
@@ -34,6 +34,7 @@ _DECLARATION = re.compile(rb"\s*<\?xml\s[^>]*?encoding\s*=\s*[\"']([\w:.-]+)")
 _NAMESPACE = re.compile(r"""\s(xmlns(?::[^\s=]+)?)\s*=\s*["']([^"']*)""")  # that a tag declares
 _UNDETERMINED = "und"  # a language, in BCP 47
 _IN_CODES = "text in codes"  # why it is left
+_UNMATCHED = "marked sentences that do not match"  # why their unit is left
 
 
 class _Tag(NamedTuple):
@@ -175,22 +176,22 @@ class XliffFile:
         """Adds the target of a unit, unless it has one or nothing to translate."""
         source = self._events[slice(*unit.spans["source"])]
         target = self._events[slice(*unit.spans.get("target", (0, 0)))]
-        marked = self._events[slice(*unit.spans.get("seg-source", (0, 0)))]
-        if not marks(marked):
-            marked = source
+        seg_source = self._events[slice(*unit.spans.get("seg-source", (0, 0)))]
+        marked = seg_source if is_marked(seg_source) else source
         keeps_space = unit.keeps_space or source[0].attributes.get(XML_SPACE) == "preserve"
-        is_unfinished = _state(unit, target) in _UNFINISHED
         if not has_content(marked):
             self.report.kept += bool(target)
             return
         if _is_finished(unit, target, marked):
             self.report.kept += 1
             return
-        if has_icu_message("".join(event.text for event in source)):
-            self.report.left[ICU_MESSAGES] += 1
+        old = [] if _state(unit, target) in _UNFINISHED else target
+        has_choice = has_icu_message("".join(event.text for event in source))
+        if has_choice or not matches(marked, old):
+            self.report.left[ICU_MESSAGES if has_choice else _UNMATCHED] += 1
             return
         self.report.left.update([_IN_CODES] * any(event.name == "sub" for event in source))
-        new = [*translated(marked, [] if is_unfinished else target, keeps_space)]
+        new = [*translated(marked, old, keeps_space)]
         self.report.translated += any(isinstance(part, Sentence) for part in new)
         is_first_version = unit.start.name == "trans-unit"
         if not is_first_version:
@@ -231,11 +232,4 @@ def _is_finished(unit: _Element, target: Sequence[Event], source: Sequence[Event
     state = _state(unit, target)
     if unit.start.attributes.get("approved") == "yes" or state in _FINISHED:
         return True
-    if state in _UNFINISHED or not has_content(target):
-        return False
-    if not has_words(source):
-        return True
-    done = marks(target)
-    if done:
-        return all(mid in done and done[mid] for mid, part in marks(source).items() if part)
-    return has_words(target)
+    return state not in _UNFINISHED and has_content(target) and is_done(source, target)

@@ -28,22 +28,49 @@ def has_words(parts: Sequence[Event]) -> bool:
     return has_text(text)
 
 
-def marks(element: Sequence[Event]) -> dict[str, str]:
-    """Returns the text of each marked sentence of an element, by its number; "": it has none."""
-    return {
-        mid: "".join(part.raw for part in inside) if has_words(inside) else ""
-        for mid, inside in _marked(element).items()
-    }
+def is_marked(element: Sequence[Event]) -> bool:
+    """Returns whether sentences are marked in an element."""
+    return any(map(_is_seg, element))
 
 
-def _marked(element: Sequence[Event]) -> dict[str, Sequence[Event]]:
-    """Returns what is in each marked sentence that is in no other, by its number."""
-    found, place = {}, 0
+def is_done(source: Sequence[Event], target: Sequence[Event]) -> bool:
+    """Returns whether a target has words if its source has, in each sentence that is marked."""
+    if not (is_marked(source) and is_marked(target)):
+        return has_words(target) or not has_words(source)
+    done = _partners(source, target)
+    return all(
+        place in done and has_words(done[place])
+        for place, (_, inside) in enumerate(_marked(source))
+        if has_words(inside)
+    )
+
+
+def matches(source: Sequence[Event], target: Sequence[Event]) -> bool:
+    """Returns whether it is known which sentences the marked ones of a target translate."""
+    return len(_partners(source, target)) == len(_marked(target)) or not has_words(target)
+
+
+def _partners(source: Sequence[Event], target: Sequence[Event]) -> dict[int, Sequence[Event]]:
+    """Returns what stands for the sentences marked in a source, by their places, in a target.
+
+    Partners have the same number; or the same place, if numbers are missing or repeated.
+    """
+    own, others = _marked(source), _marked(target)
+    if all(len({mid for mid, _ in marked if mid}) == len(marked) for marked in (own, others)):
+        places = {mid: place for place, (mid, _) in enumerate(own)}
+        return {places[mid]: inside for mid, inside in others if mid in places}
+    return dict(enumerate(inside for _, inside in others)) if len(own) == len(others) else {}
+
+
+def _marked(element: Sequence[Event]) -> list[tuple[str, Sequence[Event]]]:
+    """Returns the number of each marked sentence that is in no other, and what is in it."""
+    found, place = [], 0
     while place < len(element):
         end = place + 1
         if _is_seg(element[place]):
             end = end_of(element, place)
-            found[element[place].attributes.get("mid", "")] = element[place + 1 : end - 1]
+            mid = element[place].attributes.get("mid", "")
+            found.append((mid, element[place + 1 : end - 1]))
         place = end
     return found
 
@@ -56,18 +83,22 @@ def translated(
     if not own:
         yield from sentences(source[1:-1], keeps_space)
         return
-    done = marks(target)
+    done = _partners(source, target)
     # A target that has all sentences has them where a person wants them.
-    around = target if own.keys() == done.keys() else source
+    has_all = len(done) == len(own) == len(_marked(target))
+    around, places = (target, iter(done)) if has_all else (source, iter(range(len(own))))
     place = 1
     while place < len(around) - 1:
         event = around[place]
         if _is_seg(event):
-            mid = event.attributes.get("mid", "")
+            number = next(places)
             end = end_of(around, place)
-            inside = around[place + 1 : end - 1] if around is source else own[mid]
+            old = done.get(number, [])
             yield re.sub(r"\s*/>\Z", ">", event.raw)
-            yield from [done[mid]] if done.get(mid) else sentences(inside, keeps_space)
+            if has_words(old):
+                yield "".join(part.raw for part in old)
+            else:
+                yield from sentences(own[number][1], keeps_space)
             yield around[end - 1].raw or f"</{event.prefix}mrk>"
             place = end
         else:

@@ -372,6 +372,82 @@ def test_sentences_that_are_marked(target, expected):
     assert upper(unit("(One. Two.)", SENTENCES + target)) == unit("(One. Two.)", made)
 
 
+def marked(sentences: str) -> str:
+    """Returns marked sentences: `1=One.` has a number, `One.` has none."""
+    parts = [one.rpartition("=") for one in sentences.split("|")]
+    numbers = [f' mid="{mid}"' if mid else "" for mid, *_ in parts]
+    return " ".join(
+        f'<mrk mtype="seg"{number}>{text}</mrk>'
+        for number, (*_, text) in zip(numbers, parts, strict=True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "expected"),
+    [
+        ("One.|Two.", None, "ONE.|TWO."),
+        ("1=One.|1=Two.", None, "1=ONE.|1=TWO."),
+        ("1=One.|Two.|2=Six.", None, "1=ONE.|TWO.|2=SIX."),
+        ("One.|Two.", "Eins.|", "Eins.|TWO."),
+        ("One.|Two.|Six.", "|Zwei.|", "ONE.|Zwei.|SIX."),
+        ("1=One.|1=Two.", "1=|1=Zwei.", "1=ONE.|1=Zwei."),
+        ("1=One.|1=Two.", "1=Eins.|1=", "1=Eins.|1=TWO."),
+        ("1=One.|2=Two.", "Eins.|", "Eins.|TWO."),
+        ("One.|Two.", "1=|2=Zwei.", "1=ONE.|2=Zwei."),
+        ("1=One.|2=Two.", "1=Eins.|2=", "1=Eins.|2=TWO."),
+        ("1=One.|2=Two.", "2=|1=Eins.", "2=TWO.|1=Eins."),
+        ("1=One.|2=Two.|2=Six.", "1=|2=Zwei.|2=Sechs.", "1=ONE.|2=Zwei.|2=Sechs."),
+        ("One.|Two.", "1=", "ONE.|TWO."),
+        ("1=One.|2=Two.", "1=|3=", "1=ONE.|2=TWO."),
+    ],
+)
+def test_sentences_are_matched_by_their_numbers_or_places(source, target, expected):
+    source = f"<seg-source>{marked(source)}</seg-source>"
+    old = f"<target>{marked(target)}</target>" if target is not None else ""
+    made = f"<target {REVIEW}>{marked(expected)}</target>"
+    assert upper(unit("x", source + old)) == unit("x", source + made)
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("One.|Two.", "Eins."),
+        ("One.|Two.", "Eins.||"),
+        ("1=One.|1=Two.", "1=Zwei."),
+        ("1=One.|2=Two.", "2=Zwei.|2=Drei.|2="),
+        ("1=One.|2=Two.", "1=|3=Drei."),
+        ("1=One.|2=Two.", "3=Drei."),
+        ("1=One.|2=Two.|2=Six.", "1=Eins.|2="),
+    ],
+)
+@pytest.mark.parametrize("is_apart", [True, False])
+def test_sentences_that_do_not_match_are_left(source, target, is_apart):
+    rest = f"<target>{marked(target)}</target>"
+    own = f"<seg-source>{marked(source)}</seg-source>{rest}"
+    text = unit("x", own) if is_apart else unit(marked(source), rest)
+    assert upper(text) == text
+    report = XliffFile(text.encode()).report
+    assert str(report) == "0 translated, 0 kept, 1 left (marked sentences that do not match: 1)"
+    new = text.replace("<target>", '<target state="new">')
+    assert XliffFile(new.encode()).segments == re.findall(r"[A-Z]\w+\.", source)
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("One.|Two.", "Eins.|Zwei."),
+        ("1=One.|1=Two.", "1=Eins.|1=Zwei."),
+        ("1=One.|2=Two.", "2=Zwei.|3=Drei.|1=Eins."),
+        ("One.|Two.|", "Eins.|Zwei.|"),
+        ("1=One.|2=", "1=Eins."),
+    ],
+)
+def test_sentences_that_are_all_translated_stay(source, target):
+    text = unit("x", f"<seg-source>{marked(source)}</seg-source><target>{marked(target)}</target>")
+    assert upper(text) == text
+    assert XliffFile(text.encode()).report.kept == 1
+
+
 def test_files_of_version_2():
     segment = (
         '<segment state="initial"><source>Open</source></segment>'
