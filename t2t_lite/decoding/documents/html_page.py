@@ -57,12 +57,8 @@ class HtmlPage:
 
     def translated(self, outputs: Sequence[str], doubtful: Container[int] | None = None) -> bytes:
         """Returns the page with the translations of its segments."""
-        edits = [
-            (start, end, output.translate(FROM_LINE))
-            for start, end, output in zip(
-                self._places[::2], self._places[1::2], outputs, strict=True
-            )
-        ]
+        new = zip(self._places[::2], self._places[1::2], outputs, strict=True)
+        edits = [(start, end, output.translate(FROM_LINE)) for start, end, output in new]
         return self._charset.edited(self._contents, self._text, edits, "xmlcharrefreplace")
 
 
@@ -72,9 +68,16 @@ def _is_icu_message(token: Token) -> bool:
 
 def _declared(contents: bytes, declaration: re.Match[bytes] | None) -> str:
     """Returns the charset in which a page is, by what it declares."""
-    label = declaration[1].decode() if declaration and declaration[1] else ""
-    if not declaration:
-        tokens = tokens_of(contents.decode("latin-1"), HTML)
-        metas = (token.raw for token in tokens if token.name == "meta")
-        label = next((match[1] for meta in metas if (match := _META_CHARSET.search(meta))), "")
-    return label or "utf-8" if declaration else read_by_browsers(label or "utf-8")
+    if declaration:
+        return declaration[1].decode() if declaration[1] else "utf-8"
+    tokens = tokens_of(contents.decode("latin-1"), HTML)
+    labels = (_named(token) for token in tokens if token.name == "meta")
+    return read_by_browsers(next(filter(None, labels), "utf-8"))
+
+
+def _named(meta: Token) -> str:
+    """Returns the charset that a `meta` tag declares; "": none, whatever its text is about."""
+    given = meta.attributes()
+    is_type = given.get("http-equiv", "").lower() == "content-type"
+    match = _META_CHARSET.search(given.get("content", "")) if is_type else None
+    return given.get("charset", "").strip() or (match[1] if match else "")

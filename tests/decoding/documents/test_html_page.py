@@ -180,6 +180,10 @@ def test_entities_of_xhtml_are_read():
         ("<meta charset=koi8-r>", "utf-16", "Ж ß €"),
         ("<meta charset=utf-16>", "utf-16-le", "Ж ß €"),
         (f"<!-- {'x' * 2000} --><meta charset=koi8-r>", "koi8-r", None),
+        ("<meta charset=' koi8-r '>", "koi8-r", None),
+        ("<meta content='text/html;charset=\"koi8-r\"' http-equiv=CONTENT-TYPE />", "koi8-r", None),
+        ("<meta name=a charset='' content=b><meta charset=koi8-r>", "koi8-r", None),
+        ("<meta charset=koi8-r><meta charset=iso-8859-1>", "koi8-r", None),
         ('<?xml version="1.0" encoding="iso-8859-1"?>', "iso-8859-1", "&#1046; ß &#8364;"),
     ],
 )
@@ -189,6 +193,32 @@ def test_pages_stay_in_their_charset(head, charset, written):
     page = f"{head}\r\n<p title='{text}'>TEXT</p>\r\n"
     found = HtmlPage(page.encode(charset)).translated(["Ж ß €"])
     assert found == page.replace("TEXT", written).encode(charset)
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        '<meta name="description" content="Why charset=iso-8859-1 is obsolete">',
+        '<META CONTENT="About charset=foo things" NAME="description">',
+        "<meta name='charset=koi8-r'>",
+        "<meta property=og:title content='<meta charset=koi8-r>'>",
+        '<meta http-equiv="refresh" content="0; url=?charset=koi8-r">',
+        '<meta http-equiv="x-content-type" content="text/html; charset=koi8-r">',
+        '<meta content="text/html; charset=koi8-r">',
+        '<meta data-charset="koi8-r" x:charset="koi8-r">',
+        '<meta http-equiv="Content-Type" content="text/html" title="charset=koi8-r">',
+    ],
+)
+def test_text_about_charsets_declares_none(meta):
+    for charset, rest in [
+        ("utf-8", ""),
+        ("utf-8", "<meta charset=utf-8>"),
+        ("cp1251", "<meta charset=windows-1251>"),
+        ("cp1251", '<meta http-equiv="content-type" content="text/html; charset=windows-1251">'),
+    ]:
+        page = f"{meta}{rest}<p title='Ж'>TEXT</p>"
+        found = HtmlPage(page.encode(charset)).translated(["Привет"])
+        assert found == page.replace("TEXT", "Привет").encode(charset)
 
 
 def test_a_byte_order_mark_is_no_text():
