@@ -43,6 +43,7 @@ _ENDING = re.compile(f"{_END}(?=/?>)")
 _IS_TAGS = re.compile(rf"(?:<[^<>]* {_END}/?>)+")
 _SECTION, _SECTION_END = f"<t {_AND}>", f"</t {_AND}>"
 _BARE_AND = re.compile("&(?!#?[A-Za-z0-9]+;)")
+_ENTITY = re.compile("&#?[A-Za-z0-9]+;")  # not `&copy=` in a URL
 # What codes say of the elements of HTML for which they stand; and of Angular's @if and @for.
 _ELEMENT = re.compile(
     rf"""\bctype\s*=\s*["']x-(?:html-)?([A-Za-z][A-Za-z0-9]*)["']
@@ -270,7 +271,8 @@ def _html_in_line(token: Token, keeps_space: bool) -> str:
         return f"<{tag} {_END}{'/' if token.kind is TokenKind.VOID else ''}>"
     if token.kind is TokenKind.HIDDEN or token.raw.startswith("&"):
         return f"<t {_END}{token.raw.translate(_HIDE).translate(TO_LINE)} {_END}/>"
-    return html.escape(token.raw, quote=False).translate(TO_LINE)
+    read = _ENTITY.sub(lambda entity: html.unescape(entity[0]), token.raw)
+    return html.escape(read, quote=False).translate(TO_LINE)
 
 
 def _with_tags(text: str, is_section: bool, charset: str) -> str:

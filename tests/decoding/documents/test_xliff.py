@@ -137,6 +137,20 @@ def test_hidden_pieces_that_are_alone_in_a_section(source, attributes, hidden):
     assert target_of(source, attributes) == source.replace("one", "ONE").replace("two", "TWO")
 
 
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *("http://a.b/?x&amp;y", "http://a.b/?c=1&amp;copy=2", "%&lt;total&gt;.2f", "`a &amp; b`"),
+        "`&lt;b&gt;`",
+    ],
+)
+def test_entities_in_protected_pieces_of_html_are_escaped_once(piece):
+    source = f"<![CDATA[<b>one</b> {piece} two]]>"
+    assert target_of(source) == source.replace("one", "ONE").replace("two", "TWO")
+    source = html.escape(f"<b>one</b> {piece} two", quote=False)
+    assert target_of(source) == source.replace("one", "ONE").replace("two", "TWO")
+
+
 @pytest.mark.parametrize("hidden", ["<!-- c -->", "<script>a < b</script>", "&shy;"])
 def test_hidden_pieces_beside_tags_in_a_section(hidden):
     target = target_of(f"one <![CDATA[{hidden}<b>{hidden}]]>two<![CDATA[</b>{hidden}]]>")
