@@ -11,8 +11,9 @@ from t2t_lite.terms.word_borders import is_border
 from t2t_lite.text.text_encoder import EOS_ID, RESERVED_TOKENS, TextEncoder
 
 # What may stand before and after a term, where a vocabulary spells it in another way: a subword
-# that begins a word, say, includes the space before it.
-_BEFORE = ("", "(", '"', "-")
+# that begins a word, say, includes the space before it. At the start of a line, a vocabulary may
+# leave out this space.
+_BEFORE = ("", "(", '"', "-", "a ")
 _AFTER = ("", ".")
 
 _KEPT = 1024  # texts whose spellings are kept
@@ -62,27 +63,30 @@ class Speller:
         """Returns the ids of a text between others; () if its borders are within an id."""
         ids = self._encoder.encode_text(before + text + after)
         # Both are looked for from their sides: to decode from each place takes the square of n.
-        start = self._place(ids, before, range(len(ids) + 1))
-        end = self._place(ids, before + text, range(len(ids), -1, -1))
-        is_spelled = start is not None and end is not None and self._encoder.oov_id not in ids
-        return tuple(ids[start:end]) if is_spelled else ()
+        starts = self._places(ids, before.rstrip(), range(len(ids) + 1))
+        ends = self._places(ids, before + text, range(len(ids), -1, -1))
+        if not starts or not ends or self._encoder.oov_id in ids:
+            return ()
+        # A space with an id of its own is not a part of the term.
+        start = max(starts) if before.endswith(" ") else min(starts)
+        return tuple(ids[start : min(ends)])
 
-    def _place(self, ids: Sequence[int], text: str, places: range) -> int | None:
-        """Returns the first place before which ids are a text, among neighbours; None: none is.
+    def _places(self, ids: Sequence[int], text: str, places: range) -> list[int]:
+        """Returns the first places before which ids are a text, all of them neighbours.
 
         Args:
             ids: the ids.
             text: the text.
             places: those to try, from one that is nearly the text's.
         """
-        found = []
+        found: list[int] = []
         for place in places:
             decoded = self._encoder.decode(ids[:place]).strip()
             if decoded == text:
                 found.append(place)
             elif found or (len(decoded) - len(text)) * places.step > _MOST_BYTES:
                 break
-        return min(found, default=None)
+        return found
 
     @functools.cached_property
     def borders(self) -> IdBorders:
