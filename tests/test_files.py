@@ -10,8 +10,11 @@ import pytest
 
 from support.limits import full_disk
 from t2t_lite import files
-from t2t_lite.decoding import dataset_decoding, jobs
+from t2t_lite.decoding import dataset_decoding, jobs, kept_output
 from t2t_lite.decoding.config import DecoderConfig
+from t2t_lite.decoding.decoding_origin import DecodingOrigin
+from t2t_lite.decoding.documents import job as document_job
+from t2t_lite.decoding.kept_output import run_once
 from t2t_lite.decoding.output_files import refuse_overwriting
 from t2t_lite.decoding.trained_model import TrainedModel
 from t2t_lite.errors import DataError, UserError, describe_os_error
@@ -260,8 +263,9 @@ def run(tmp_path, monkeypatch) -> run_folder.RunFolder:
     (elsewhere / "model.ckpt-9.index").write_text("of no run folder")
     monkeypatch.setattr(TrainedModel, "origin", lambda self: pytest.fail("went on"))
     trained = [TrainedModel(opened, str(elsewhere / "model.ckpt-9"))]
-    for module in (jobs, job):
+    for module in (jobs, job, document_job, kept_output):
         monkeypatch.setattr(module, "find_models", lambda config: trained)
+    for module in (jobs, job):
         monkeypatch.setattr(module, "load_decoder", lambda config, trained: (decoder, trained))
     monkeypatch.setattr(dataset_decoding, "read_examples", lambda *args: ([], []))
     return opened
@@ -301,6 +305,73 @@ def test_the_decodes_of_a_split_are_not_written_over_its_examples(tmp_path, run,
     config = DecoderConfig(data_dir=str(tmp_path), decode_to_file=str(tmp_path / "out"))
     with pytest.raises(UserError, match=r"would overwrite .*/eval, an input"):
         jobs.run(config)
+    assert contents(tmp_path) == before
+
+
+_GUIDES = {
+    "terms": {"terms": "{}"},
+    "forbid": {"forbid": "{}"},
+    "shortlist": {"shortlist": "{}"},
+    "hparam": {"decode_hparams": "shortlist={}"},
+}
+
+
+@pytest.mark.parametrize("guide", [*_GUIDES])
+@pytest.mark.parametrize("source", ["decode_from_file", "score_file", "split", "page.html"])
+def test_no_output_replaces_a_file_that_says_how_to_decode(tmp_path, run, named, guide, source):
+    path = tmp_path / "text"
+    path.write_text("a\tb\n")
+    (tmp_path / "source").write_text("a\tb\n")
+    (tmp_path / "page.html").write_text("<p>a")
+    (tmp_path / "eval").write_text("records")
+    flags = {flag: value.format(path) for flag, value in _GUIDES[guide].items()}
+    output = named(path)
+    if source == "split":
+        flags["data_dir"] = str(tmp_path)
+        decodes = tmp_path / "out.model.set.problem.beam4.alpha0.6.decodes"
+        decodes.symlink_to(output)
+        output = tmp_path / "out"
+    else:
+        name = source if source == "page.html" else "source"
+        flags["score_file" if source == "score_file" else "decode_from_file"] = str(tmp_path / name)
+    before = contents(tmp_path)
+    config = DecoderConfig(decode_to_file=str(output), **flags)
+    decode = document_job.run if source == "page.html" else jobs.run
+    with pytest.raises(UserError, match=r"would overwrite .*/text, an input"):
+        decode(config)
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("guide", [*_GUIDES])
+@pytest.mark.parametrize("name", ["out.part", "out.incomplete", "out.origin.json"])
+def test_an_output_that_is_kept_replaces_none_either(tmp_path, run, guide, name, monkeypatch):
+    path = tmp_path / name
+    path.write_text("a\tb\n")
+    (tmp_path / "source").write_text("a\n")
+    flags = {flag: value.format(path) for flag, value in _GUIDES[guide].items()}
+    flags |= {"decode_from_file": str(tmp_path / "source"), "decode_to_file": str(tmp_path / "out")}
+    monkeypatch.setattr(DecodingOrigin, "values", lambda *_: {})
+    with pytest.raises(UserError, match=rf"would overwrite .*/{name}, an input"):
+        run_once(DecoderConfig(**flags), "test")
+    assert path.read_text() == "a\tb\n"
+
+
+@pytest.mark.parametrize("reads_lines", [True, False])
+def test_no_output_replaces_a_file_of_a_metric(tmp_path, run, named, reads_lines):
+    path = tmp_path / "text"
+    path.write_text("a\tb\n")
+    output = named(path)
+    (tmp_path / "eval").write_text("records")
+    flags = {"data_dir": str(tmp_path), "metrics": f"bleu,terms_met:{path}"}
+    if reads_lines:
+        flags |= {"decode_from_file": str(tmp_path / "eval")}
+        flags |= {"decode_reference": str(tmp_path / "eval"), "decode_to_file": str(output)}
+    else:
+        (tmp_path / "out.model.set.problem.beam4.alpha0.6.targets").symlink_to(output)
+        flags |= {"decode_to_file": str(tmp_path / "out")}
+    before = contents(tmp_path)
+    with pytest.raises(UserError, match=r"would overwrite .*/text, an input"):
+        jobs.run(DecoderConfig(**flags))
     assert contents(tmp_path) == before
 
 

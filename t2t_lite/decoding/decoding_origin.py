@@ -15,6 +15,12 @@ from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.version import __version__
 
 
+def other_files(config: DecoderConfig, run: RunFolder) -> list[str]:
+    """Returns the files that say how to decode: of terms and forbidden words, and a short list."""
+    shortlist = config.search_settings(run).shortlist
+    return [*files_of(config), *filter(None, [shortlist])]
+
+
 @dataclasses.dataclass(frozen=True)
 class DecodingOrigin:
     """The origin of the outputs of a decoding, as kept_work.py describes it.
@@ -42,8 +48,7 @@ class DecodingOrigin:
         inputs = [path for path in named if path not in ("", STANDARD_INPUT)]
         for path in inputs:
             require_regular(path)
-        shortlist = config.search_settings(run).shortlist
-        others = [*files_of(config), *filter(None, [shortlist])]
+        others = other_files(config, run)
         return cls(config, inputs, others, Fingerprint([*inputs, *others]))
 
     def with_data(self, paths: Sequence[str]) -> "DecodingOrigin":

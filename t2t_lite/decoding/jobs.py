@@ -52,6 +52,7 @@ from t2t_lite.decoding.trained_model import TrainedModel
 from t2t_lite.errors import DataError, UsageError
 from t2t_lite.metrics.by_name import (
     check_metrics,
+    metric_files,
     output_metrics,
     score_by_metrics,
     split_metrics,
@@ -248,7 +249,8 @@ def _decode_file(
         references = _references(decoder.problem, source, count, config.decode_reference)
     name = source if config.decode_shards == 1 else name_of_part(source, config.worker_id)
     path = config.decode_to_file or results_name(name, run, decoder.hparams)
-    refuse_overwriting([path], [*line_decoder.lines.files, config.decode_reference], trained)
+    inputs = [*line_decoder.lines.files, config.decode_reference]
+    refuse_overwriting([path], [*inputs, *read.others, *metric_files(metrics)], trained)
     with _decoded(line_decoder, decoder, trained, config, path, read, count) as journal:
         outputs = [line.output for line in journal.lines()] if references is not None else []
         is_whole = config.decode_shards == 1

@@ -40,7 +40,7 @@ def run_once(config: DecoderConfig, command: str) -> None:
                 raise UserError(f"{target} has changed since it was made: remove it, or rename it")
             log.info("%s exists, made from the same: it is kept", target)
             return
-        refuse_overwriting([str(target), str(record)], read.inputs, trained)
+        refuse_overwriting([str(target), str(record)], [*read.inputs, *read.others], trained)
 
         def write_record(written: pathlib.Path) -> None:
             kept_work.write_record(record, origin, output=files.digest(written))

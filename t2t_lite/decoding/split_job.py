@@ -22,7 +22,7 @@ from t2t_lite.decoding.output_formats import output_formatter
 from t2t_lite.decoding.recorder import Recorder
 from t2t_lite.decoding.trained_model import TrainedModel
 from t2t_lite.errors import UsageError
-from t2t_lite.metrics.by_name import check_metrics, output_metrics, split_metrics
+from t2t_lite.metrics.by_name import check_metrics, metric_files, output_metrics, split_metrics
 from t2t_lite.metrics.parts import Part, parts_of, without_split
 from t2t_lite.progress import progress
 from t2t_lite.runs import run_folder
@@ -55,7 +55,8 @@ def decode_split(
     parts = _scored_parts(run.problem, split, config)
     path, inputs, targets = _split_outputs(config, run, decoder)
     if path:
-        refuse_overwriting([path, inputs, targets], paths, trained)
+        scored_by = metric_files(name for part in parts for name in part.metrics)
+        refuse_overwriting([path, inputs, targets], [*paths, *read.others, *scored_by], trained)
         read = read.with_data(paths)
     examples = read_parts(decoder, parts, data_dir, split)
     sources = [source for part in examples for source in part.sources]

@@ -110,6 +110,11 @@ class Metric:
         """All numbers that it adds to an evaluation, its score first."""
         return [MetricValue(self.name, self.title, self.lower_is_better), *self.extras]
 
+    @property
+    def files(self) -> Sequence[str]:
+        """The files that it reads, which no output may replace."""
+        return ()
+
     def check(self) -> None:
         """Raises UserError if it cannot run on this machine; called before long work begins."""
 

@@ -166,6 +166,11 @@ def check_metrics(names: Iterable[str], language: str | None = None) -> None:
             metric.check_language(language)
 
 
+def metric_files(names: Iterable[str]) -> list[str]:
+    """Returns the files that metrics read, beside outputs, references and sources."""
+    return [path for name in names for path in registry.metric(name).files]
+
+
 def teacher_forced_values(
     totals: TeacherForcedTotals, of_numbers: bool = False
 ) -> dict[str, float | int | str]:

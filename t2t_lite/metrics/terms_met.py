@@ -20,6 +20,11 @@ class TermsMet(OutputMetric):
         self._path = name.partition(":")[2]
         self.title = f"terms met (% of the terms of {self._path})"
 
+    @property
+    def files(self) -> Sequence[str]:
+        """The list of terms."""
+        return (self._path,)
+
     def check(self) -> None:
         """Raises UserError if the file cannot be read."""
         self._read()

@@ -8,11 +8,12 @@ from typing import Any
 from t2t_lite import files
 from t2t_lite.decoding import jobs
 from t2t_lite.decoding.config import JSON, TEXT, DecoderConfig
+from t2t_lite.decoding.decoding_origin import other_files
 from t2t_lite.decoding.documents.document import Document
 from t2t_lite.decoding.documents.kinds import DOCUMENTS, ending
 from t2t_lite.decoding.loading import find_models
 from t2t_lite.decoding.output_files import refuse_overwriting
-from t2t_lite.decoding.request import files_of, given_flags
+from t2t_lite.decoding.request import given_flags
 from t2t_lite.decoding.stages.confidence import least_confidence
 from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.text.tags.kinds import PLACEHOLDERS
@@ -67,7 +68,7 @@ def run(config: DecoderConfig) -> None:
     if not texts:
         log.warning("%s has nothing to translate: %s", source, document.report)
     segments = f"{target}{_SEGMENTS}"
-    refuse_overwriting([target, segments], [source, *files_of(config)], trained)
+    refuse_overwriting([target, segments], [source, *other_files(config, run)], trained)
     files.write_text(segments, "".join(f"{text}\n" for text in texts))
     asked["output_format"] = JSON if config.review_below else TEXT
     lines = dataclasses.replace(config, decode_from_file=segments, **asked)

@@ -8,11 +8,17 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from t2t_lite import files
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.progress import progress
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.study.distillation.shortlist_config import ShortlistConfig
-from t2t_lite.study.distillation.text import check_problem, pairs_of, write_splits
+from t2t_lite.study.distillation.text import (
+    check_problem,
+    pairs_of,
+    source_files,
+    write_splits,
+)
 from t2t_lite.text.alignment.lexicon import counted_table, learned_table, make_shortlist
 from t2t_lite.text.alignment.pharaoh import links_of_pairs
 from t2t_lite.text.text_encoder import TextEncoder
@@ -24,7 +30,8 @@ def run(config: ShortlistConfig) -> None:
     """Writes the short list of a run's vocabularies.
 
     Raises:
-        UserError: the run folder or the text cannot be read.
+        UserError: the run folder or the text cannot be read, or the list would replace a file
+            that is read, or one of the run folder.
         DataError: text and alignments do not fit each other.
     """
     opened = RunFolder.open(config.output_dir)
@@ -33,6 +40,9 @@ def run(config: ShortlistConfig) -> None:
         f"--output_dir={config.output_dir}: {opened.problem.name}",
         "a run of its own",
     )
+    texts_read = source_files(problem, config.data_dir, config.tmp_dir)
+    alignments = filter(None, [config.alignments])
+    files.refuse_overwriting(config.shortlist, [*opened.own_files(), *texts_read, *alignments])
     encoders = opened.encoders
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)

@@ -75,6 +75,15 @@ def check_direction(run: RunFolder, problem: Text2TextProblem, back: bool, flags
         )
 
 
+def source_files(problem: Text2TextProblem, data_dir: str, tmp_dir: str) -> list[pathlib.Path]:
+    """Returns the existing files that the text of a problem is read from, as far as it names them.
+
+    Arguments as in `write_splits`.
+    """
+    groups = file_groups(problem, data_dir, tmp_dir)
+    return [path for group in groups for path in problem.source_files(tmp_dir, group.source)]
+
+
 def write_splits(
     problem: Text2TextProblem, data_dir: str, tmp_dir: str, folder: pathlib.Path
 ) -> Counter[str]:

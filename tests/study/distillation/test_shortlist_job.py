@@ -10,7 +10,7 @@ from support.commands import exit_code, refusal
 from support.imported_runs import imported_run
 from support.texts import write_lines
 from t2t_lite.bin import t2t_shortlist
-from t2t_lite.errors import DataError
+from t2t_lite.errors import DataError, UserError
 from t2t_lite.study.distillation import shortlist_job
 from t2t_lite.study.distillation.shortlist_config import ShortlistConfig
 from t2t_lite.text.alignment.shortlist import Shortlist
@@ -96,6 +96,27 @@ def test_alignments_of_another_text_are_refused(config, tmp_path):
     write_lines(tmp_path / "links", ["0-0", "0-9", *["0-0"] * 78])
     with pytest.raises(DataError, match="line 2: link 0-9 is outside of the pair"):
         shortlist_job.run(dataclasses.replace(config, alignments=path))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "links",
+        "inputs.train.txt",
+        "targets.train.txt",
+        "targets.eval.txt",
+        "run/hparams.json",
+        "run/flags.json",
+        "run/vocab.imported.source.json",
+    ],
+)
+def test_a_list_replaces_no_file_that_is_read_or_of_the_run(run, config, tmp_path, name):
+    links = str(write_lines(tmp_path / "links", ["0-0"] * 80))
+    path = run.folder.parent / name if name.startswith("run/") else tmp_path / name
+    before = path.read_bytes()
+    with pytest.raises(UserError, match="would overwrite"):
+        shortlist_job.run(dataclasses.replace(config, alignments=links, shortlist=str(path)))
+    assert path.read_bytes() == before
 
 
 def test_the_flags_reach_the_job(monkeypatch):
