@@ -31,7 +31,8 @@ def own_files(flags: Mapping[str, Any]) -> dict[str, Any]:
         flags: all flags by name.
 
     Raises:
-        UsageError: some files are in parts and others are not, or the worker's own part is missing.
+        UsageError: some files are in parts and others are not, the worker's own part is missing, or
+            there are more parts than workers.
     """
     shards, worker_id = flags["decode_shards"], flags["worker_id"]
     check_worker(shards, worker_id)
@@ -44,6 +45,13 @@ def own_files(flags: Mapping[str, Any]) -> dict[str, Any]:
     parts = {name: name_of_part(path, worker_id) for name, path in given.items()}
     missing = [path for path in parts.values() if not os.path.exists(path)]
     if not missing:
+        for path in given.values():
+            if os.path.exists(unread := name_of_part(path, shards)):
+                raise UsageError(
+                    f"--decode_shards={shards}, but {unread} is a part of the text, too, which no "
+                    "worker would read: give --decode_shards the number of the parts, or remove or "
+                    "rename those that are of another text"
+                )
         return changes | parts | {"decode_shards": 1, "worker_id": 0}
     others = (name_of_part(path, i) for path in given.values() for i in range(shards))
     if other := next(filter(os.path.exists, others), ""):

@@ -12,6 +12,7 @@ from support.small_runs import noisy_run
 from t2t_lite.bin import t2t_decoder
 from t2t_lite.decoding.input_lines import windows_of
 from t2t_lite.decoding.shards import own_files, part_of
+from t2t_lite.errors import UsageError
 
 NO_FILES = {"score_file": "", "prefix_file": "", "decode_to_file": ""}
 
@@ -42,6 +43,23 @@ def test_a_workers_own_file_is_read_whole(tmp_path, monkeypatch):
     whole = {"decode_from_file": "in011", "decode_shards": 1, "worker_id": 0}
     assert own_files(flags) == whole
     assert own_files({**flags, "decode_shards": 1, "worker_id": 0}) == {}
+
+
+@pytest.mark.parametrize("flag", ["decode_from_file", "score_file", "prefix_file"])
+@pytest.mark.parametrize(("shards", "unread"), [(2, "in002"), (3, "in003"), (12, "in012")])
+def test_a_part_that_no_worker_would_read_is_refused(tmp_path, monkeypatch, flag, shards, unread):
+    monkeypatch.chdir(tmp_path)
+    flags = {"decode_from_file": "text", **NO_FILES, flag: "in", "decode_shards": shards}
+    for worker in range(shards):
+        for name in ("in", "text"):
+            pathlib.Path(f"{name}{worker:03d}").touch()
+    workers = {0, 1, shards - 1}
+    for worker in workers:
+        assert own_files({**flags, "worker_id": worker})[flag] == f"in{worker:03d}"
+    pathlib.Path(unread).touch()
+    for worker in workers:
+        with pytest.raises(UsageError, match=rf"--decode_shards={shards}, but {unread} is a part"):
+            own_files({**flags, "worker_id": worker})
 
 
 @pytest.mark.parametrize(
