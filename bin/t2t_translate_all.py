@@ -8,8 +8,9 @@ from t2t_lite import files
 from t2t_lite.bin.command import Command
 from t2t_lite.bin.console import quiet_import
 from t2t_lite.bin.flag import WAIT_MINUTES, Flag
-from t2t_lite.decoding.config import DecoderConfig
-from t2t_lite.errors import UserError
+from t2t_lite.decoding.config import STANDARD_INPUT, DecoderConfig
+from t2t_lite.decoding.documents.kinds import require_lines
+from t2t_lite.errors import UsageError, UserError
 
 COMMAND = Command(
     "t2t-translate-all",
@@ -49,6 +50,11 @@ COMMAND = Command(
 def main(args: types.SimpleNamespace) -> None:
     """Runs the command."""
     COMMAND.require(args, "model_dir", "source", "translations_dir")
+    if args.source == STANDARD_INPUT:
+        raise UsageError(
+            "--source=- is standard input, which only one checkpoint could read: name a file"
+        )
+    require_lines(args.source, "source")
     with quiet_import():
         from t2t_lite.decoding.kept_output import run_once
         from t2t_lite.runs import checkpoint_files, followers, run_folder

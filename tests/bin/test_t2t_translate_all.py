@@ -71,6 +71,28 @@ def test_a_run_without_such_checkpoints_is_an_error(run_dir):
     assert "no checkpoint from update 101 on" in refusal(t2t_translate_all.main, *words, code=1)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("page.html", "page.HTM", "a.xhtml", "app.po", "app.pot", "a.xlf", "a.xliff", "a.docx"),
+        *("a.json", "a.srt", "page.html.gz", "app.po.zst", "a.docx.xz", "index.html.en"),
+    ],
+)
+def test_a_document_is_not_translated_as_lines(tmp_path, run_dir, name, monkeypatch):
+    monkeypatch.setattr("t2t_lite.runs.run_folder.RunFolder.open", lambda *_: pytest.fail("opened"))
+    path = tmp_path / name
+    path.write_text("<!DOCTYPE html><p>One sentence." if name.endswith(".en") else "One sentence.")
+    message = refusal(t2t_translate_all.main, f"--model_dir={run_dir}", f"--source={path}")
+    assert f"--source={path} is a document, whose lines are not sentences" in message
+
+
+def test_standard_input_is_refused(run_dir, monkeypatch):
+    monkeypatch.setattr("t2t_lite.runs.run_folder.RunFolder.open", lambda *_: pytest.fail("opened"))
+    message = refusal(t2t_translate_all.main, f"--model_dir={run_dir}", "--source=-")
+    assert "--source=- is standard input" in message
+    assert "name a file" in message
+
+
 @pytest.mark.parametrize("flag", ["model_dir", "source"])
 def test_the_run_and_the_text_are_needed(flag, run_dir):
     given = {"model_dir": run_dir, "source": "in.txt"}
