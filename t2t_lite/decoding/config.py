@@ -68,6 +68,15 @@ def check_worker(shards: int, worker_id: int) -> None:
         )
 
 
+def check_compute_type(engine: str, compute_type: str) -> None:
+    """Raises UsageError if a type is given to an engine that does not compute in it."""
+    if engine != CTRANSLATE2 and compute_type != FLOAT32:
+        raise UsageError(
+            f"--compute_type={compute_type} needs --engine={CTRANSLATE2}: give both, or leave "
+            "--compute_type out (the type of other engines is the decode hparam dtype)"
+        )
+
+
 @with_text_flags
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DecoderConfig(Config):
@@ -182,6 +191,7 @@ class DecoderConfig(Config):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_worker(self.decode_shards, self.worker_id)
+        check_compute_type(self.engine, self.compute_type)
         given = DecodeHParams().override(self.decode_hparams)
         for name in Languages._fields:
             flag = f"{name}_language"

@@ -10,7 +10,7 @@ import numpy as np
 
 from t2t_lite.data.problem import Problem
 from t2t_lite.decoding import pivot
-from t2t_lite.decoding.config import CTRANSLATE2, FLOAT32, TENSORFLOW
+from t2t_lite.decoding.config import CTRANSLATE2, FLOAT32, TENSORFLOW, check_compute_type
 from t2t_lite.decoding.divergence import NoOutputError, NotANumberError, NothingPermittedError
 from t2t_lite.decoding.encoding import StagedCodec
 from t2t_lite.decoding.engine import Engine, Target, Worker
@@ -113,7 +113,9 @@ class Decoder:
 
         Raises:
             UserError: the checkpoint is missing or does not fit.
+            UsageError: the engine does not compute in the type.
         """
+        check_compute_type(engine, compute_type)
         hparams = hparams or DecodeHParams.of(run)
         trained = TrainedModel(run, checkpoint or "")
         if engine == CTRANSLATE2:

@@ -14,7 +14,7 @@ from t2t_lite import files
 from t2t_lite.data.batching import BatchingScheme
 from t2t_lite.data.example_reader import ExampleReader, naming_bad_file
 from t2t_lite.data.input_pipeline import eval_dataset
-from t2t_lite.decoding.config import CTRANSLATE2, FLOAT32, TENSORFLOW
+from t2t_lite.decoding.config import CTRANSLATE2, FLOAT32, TENSORFLOW, check_compute_type
 from t2t_lite.decoding.dataset_decoding import Decodes, decode_examples, read_examples
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.devices import on_device
@@ -88,6 +88,7 @@ def score_checkpoints(
     Raises:
         UserError: the runs have different sets, or a setting is invalid.
     """
+    check_compute_type(*engine)
     folders = [str(pathlib.Path(path).parent) for path in checkpoints]
     runs = [RunFolder.open(folder) for folder in dict.fromkeys(folders)]
     problem = runs[0].problem

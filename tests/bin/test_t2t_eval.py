@@ -184,6 +184,11 @@ def test_an_empty_name_is_named(folder, names):
     assert f"--checkpoint_path={names}: name a checkpoint" in refusal(t2t_eval.main, *flags)
 
 
+def test_a_type_that_the_engine_does_not_compute_in_is_refused(folder):
+    flags = f"--output_dir={folder}", "--checkpoint_path=best", "--compute_type=int8"
+    assert "--compute_type=int8 needs --engine=ctranslate2" in refusal(t2t_eval.main, *flags)
+
+
 def test_scores_of_outputs_overwrite_no_file_of_the_run(folder):
     checkpoint = f"--checkpoint_path={folder}/best.ckpt-10"
     flags = checkpoint, f"--output_dir={folder}", f"--segment_scores={folder}/metrics.jsonl"

@@ -12,7 +12,7 @@ from support.instructions import error_of_8_bits
 from support.rounding import assert_close
 from support.terms import log_prob_terms
 from t2t_lite import processor
-from t2t_lite.decoding.config import CTRANSLATE2, DecoderConfig
+from t2t_lite.decoding.config import COMPUTE_TYPES, CTRANSLATE2, FLOAT32, DecoderConfig
 from t2t_lite.decoding.ctranslate2_engine import REFUSED
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.decoding_origin import DecodingOrigin
@@ -335,6 +335,14 @@ def test_the_cores_share_the_batches_of_a_file(run, monkeypatch, cores):
 def test_a_type_that_is_not_to_be_had_is_refused_with_those_that_are(run):
     with pytest.raises(UserError, match=r"--compute_type=float16: .* choose from auto, .*float32"):
         Decoder.from_run(run, engine=CTRANSLATE2, compute_type="float16")
+
+
+@pytest.mark.parametrize("compute_type", [t for t in COMPUTE_TYPES if t != FLOAT32])
+def test_a_type_without_the_engine_that_computes_in_it_is_refused(run, compute_type):
+    with pytest.raises(UsageError, match=f"--compute_type={compute_type} needs --engine=ctransl"):
+        Decoder.from_run(run, compute_type=compute_type)
+    with pytest.raises(UsageError, match=f"--compute_type={compute_type} needs --engine=ctransl"):
+        DecoderConfig(compute_type=compute_type)
 
 
 def test_without_the_package_the_remedy_is_given(run, monkeypatch):
