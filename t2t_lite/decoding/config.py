@@ -56,6 +56,7 @@ QUALITY_HELP = (
     "output, from 0 to 1: in JSON, in Python and over HTTP."
 )
 _SHORT = "short for the decode hparam of this name."
+_SHORT_FORMS = ("shortlist", *(f"{side}_language" for side in Languages._fields))
 _MUST_AGREE = "Must agree with the run folder, if given."
 
 
@@ -193,12 +194,11 @@ class DecoderConfig(Config):
         check_worker(self.decode_shards, self.worker_id)
         check_compute_type(self.engine, self.compute_type)
         given = DecodeHParams().override(self.decode_hparams)
-        for name in Languages._fields:
-            flag = f"{name}_language"
-            code, other = getattr(self, flag), getattr(given, flag)
-            if code and other and code != other:
+        for flag in _SHORT_FORMS:
+            value, other = getattr(self, flag), getattr(given, flag)
+            if value and other and value != other:
                 raise UsageError(
-                    f"--{flag}={code} and --decode_hparams={flag}={other} differ: give one of them"
+                    f"--{flag}={value} and --decode_hparams={flag}={other} differ: give one of them"
                 )
 
     def search_settings(self, owner: HasDefaults) -> DecodeHParams:
@@ -207,6 +207,5 @@ class DecoderConfig(Config):
         Raises:
             UsageError: a decode hparam is unknown, or its value is invalid.
         """
-        names = ("shortlist", "source_language", "target_language")
-        changes = {name: value for name in names if (value := getattr(self, name))}
+        changes = {name: value for name in _SHORT_FORMS if (value := getattr(self, name))}
         return DecodeHParams.of(owner, self.decode_hparams).copy(**changes)

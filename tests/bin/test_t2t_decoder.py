@@ -149,6 +149,11 @@ WHOLE = "expected a whole number"
             ["--target_language=de", "--decode_hparams=target_language=fr,beam_size=2"],
             "--target_language=de and --decode_hparams=target_language=fr differ: give one of",
         ),
+        (
+            ["--shortlist=a", "--decode_hparams=shortlist=b"],
+            "--shortlist=a and --decode_hparams=shortlist=b differ: give one of them",
+        ),
+        (["--shortlist=a", "--decode_hparams=beam_size=2,shortlist=./a"], "differ: give one"),
         (["--compute_type=int8"], "--compute_type=int8 needs --engine=ctranslate2: give both"),
         (["--compute_type=auto", "--engine=tensorflow"], "--compute_type=auto needs --engine="),
         (["--decode_hparams=extra_length=-1"], f"extra_length=-1: {WHOLE}, at least 0"),
