@@ -77,7 +77,8 @@ def open_ctranslate2(
     Args:
         trained: the model.
         hparams: search settings.
-        worker_gpu: 0: the CPU; else a GPU, if CTranslate2 sees one.
+        worker_gpu: 0: the CPU; a number of GPUs: one of them, on which CTranslate2 decodes; None:
+            a GPU, if CTranslate2 sees one.
         compute_type: one of `config.COMPUTE_TYPES`.
         parts: must be empty.
         with_scores: see `CTranslate2Engine`.
@@ -85,7 +86,7 @@ def open_ctranslate2(
 
     Raises:
         UserError: CTranslate2 is missing, cannot hold the model, or lacks the type here.
-        UsageError: a setting has no counterpart.
+        UsageError: a setting has no counterpart, or there are fewer GPUs.
     """
     from t2t_lite.decoding.ctranslate2_engine import (
         CTranslate2Engine,
@@ -106,7 +107,13 @@ def open_ctranslate2(
             "--engine=tensorflow for an ensemble, or average the checkpoints"
         )
     refuse_settings(hparams, parts)
-    device = "cpu" if worker_gpu == 0 or not ctranslate2.get_cuda_device_count() else "cuda"
+    gpus = ctranslate2.get_cuda_device_count()
+    if (worker_gpu or 0) > gpus:
+        raise UsageError(
+            f"--worker_gpu={worker_gpu} with --engine=ctranslate2, but CTranslate2 sees {gpus} "
+            "GPUs: leave the flag out, or use --engine=tensorflow"
+        )
+    device = "cpu" if worker_gpu == 0 or not gpus else "cuda"
     kind = _compute_type(compute_type, device, ctranslate2.get_supported_compute_types(device))
     path, encoders = hparams.shortlist, trained[0].run.encoders
     shortlist = Shortlist.read(path, encoders) if path else None

@@ -345,6 +345,15 @@ def test_a_type_without_the_engine_that_computes_in_it_is_refused(run, compute_t
         DecoderConfig(compute_type=compute_type)
 
 
+@pytest.mark.parametrize(("worker_gpu", "gpus"), [(1, 0), (8, 0), (2, 1)])
+def test_gpus_that_are_not_there_are_refused(run, monkeypatch, worker_gpu, gpus):
+    monkeypatch.setattr("ctranslate2.get_cuda_device_count", lambda: gpus)
+    config = DecoderConfig(output_dir=str(run.folder), engine=CTRANSLATE2, worker_gpu=worker_gpu)
+    message = f"--worker_gpu={worker_gpu} with --engine=ctranslate2, but CTranslate2 sees {gpus}"
+    with pytest.raises(UsageError, match=message):
+        load_decoder(config, find_models(config))
+
+
 def test_without_the_package_the_remedy_is_given(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
     with pytest.raises(UserError, match=r"not installed: pip install '\.\[ct2\]'"):
