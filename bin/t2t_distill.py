@@ -59,8 +59,12 @@ def main(args: types.SimpleNamespace) -> None:
         raise UsageError("--teacher is missing: name a run folder, or give --translations")
     if args.back:
         COMMAND.require(args, "sources")
-    if args.decode_shards > 1 and args.translations:
-        raise UsageError("--decode_shards shares the work of a --teacher: leave out the flag")
+    for flag in (*_SEARCH, *_SHARDS):
+        if args.translations and getattr(args, flag.name) != flag.default:
+            raise UsageError(
+                f"--{flag.name} says how a --teacher translates, and --translations="
+                f"{args.translations} is translated already: leave out one of the two flags"
+            )
     registry.problem(args.problem)
     DecodeHParams().override(args.decode_hparams)
     search = DecoderConfig(**{flag.name: getattr(args, flag.name) for flag in (*_SEARCH, *_SHARDS)})

@@ -27,6 +27,35 @@ def test_the_flags_reach_the_job(monkeypatch):
 
 
 @pytest.mark.parametrize(
+    "flags",
+    [
+        {"decode_hparams": "beam_size=8"},
+        {"engine": "ctranslate2"},
+        {"engine": "ctranslate2", "compute_type": "int8"},
+        {"compute_type": "auto"},
+        {"shortlist": "list"},
+        {"worker_gpu": 0},
+        {"worker_gpu": 1},
+        {"decode_shards": 2},
+        {"decode_shards": 2, "worker_id": 1},
+        {"worker_id": 1},
+    ],
+)
+def test_search_flags_need_a_teacher(tmp_path, monkeypatch, flags):
+    """Whatever they are set to, but for their defaults."""
+    path = tmp_path / "nbest.de"
+    path.touch()
+    calls = []
+    monkeypatch.setattr("t2t_lite.study.distillation.job.run", lambda *args: calls.append(args))
+    ready = {"teacher": "", "translations": path}
+    message = refusal(t2t_distill.main, *words(**ready, **flags))
+    assert f"--{next(iter(flags))} says how a --teacher translates" in message
+    assert f"--translations={path}" in message
+    assert exit_code(t2t_distill.main, *words(**ready)) == 0
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize(
     ("flags", "message"),
     [
         ({"problem": ""}, "--problem is missing"),
