@@ -1,5 +1,6 @@
 """t2t-translate-all: translates a file with every checkpoint of a run."""
 
+import contextlib
 import os
 import pathlib
 import types
@@ -9,7 +10,7 @@ from t2t_lite.bin.command import Command
 from t2t_lite.bin.console import quiet_import
 from t2t_lite.bin.flag import WAIT_MINUTES, Flag
 from t2t_lite.decoding.config import STANDARD_INPUT, DecoderConfig
-from t2t_lite.decoding.documents.kinds import require_lines
+from t2t_lite.decoding.documents.kinds import is_document
 from t2t_lite.errors import UsageError, UserError
 
 COMMAND = Command(
@@ -54,7 +55,7 @@ def main(args: types.SimpleNamespace) -> None:
         raise UsageError(
             "--source=- is standard input, which only one checkpoint could read: name a file"
         )
-    require_lines(args.source, "source")
+    _require_lines(args.source)
     with quiet_import():
         from t2t_lite.decoding.kept_output import run_once
         from t2t_lite.runs import checkpoint_files, followers, run_folder
@@ -78,6 +79,16 @@ def main(args: types.SimpleNamespace) -> None:
         run_once(config, "t2t-translate-all")
     if not checkpoint:
         raise UserError(f"{run.folder} holds no checkpoint from update {args.min_steps} on")
+
+
+def _require_lines(path: str) -> None:
+    with contextlib.suppress(UsageError):  # whose remedy is a flag of t2t-decoder
+        if not is_document(path):
+            return
+    raise UsageError(
+        f"--source={path} is a document, whose lines are not sentences: translate it with "
+        "t2t-decoder, or name a text file with one sentence per line"
+    )
 
 
 if __name__ == "__main__":

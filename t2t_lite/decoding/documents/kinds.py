@@ -60,36 +60,19 @@ def is_document(path: str) -> bool:
     Raises:
         UsageError: it is a document of another kind, or packed.
     """
-    if _is_packed(path):
+    name, packed = os.path.splitext(path)
+    inner = ending(name) if packed.lower() in _PACKED else ""
+    if inner in DOCUMENTS or inner in _OTHERS:
         raise UsageError(f"{path}: unpack the document, or read it as lines with --as_lines")
     if ending(path) in DOCUMENTS:
         return True
-    if _is_of_another_kind(path):
+    if ending(path) in _OTHERS or _begins(path).startswith(_BEGINNINGS):
         raise UsageError(
             f"{path}: a document of a kind that is not known; known are {', '.join(DOCUMENTS)}. "
             "Convert it (most translators' tools export XLIFF), let a program that reads it ask "
             "t2t-serve, or read it as lines with --as_lines"
         )
     return False
-
-
-def require_lines(path: str, flag: str) -> None:
-    """Raises UsageError if the file of a flag is a document, for commands that read only lines."""
-    if _is_packed(path) or ending(path) in DOCUMENTS or _is_of_another_kind(path):
-        raise UsageError(
-            f"--{flag}={path} is a document, whose lines are not sentences: translate it with "
-            "t2t-decoder, or name a text file with one sentence per line"
-        )
-
-
-def _is_packed(path: str) -> bool:
-    name, packed = os.path.splitext(path)
-    inner = ending(name) if packed.lower() in _PACKED else ""
-    return inner in DOCUMENTS or inner in _OTHERS
-
-
-def _is_of_another_kind(path: str) -> bool:
-    return ending(path) in _OTHERS or _begins(path).startswith(_BEGINNINGS)
 
 
 def _begins(path: str) -> bytes:
