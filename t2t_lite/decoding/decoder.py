@@ -145,9 +145,9 @@ class Decoder:
         A source of several lines is decoded line by line, and a line with too many ids is split
         (see `long_lines.split`), if the problem permits it; else it is cut, with a warning. The
         outputs of its pieces are joined, best with best, and their scores added; a prefix applies
-        to the first piece. The stages of a source then change its outputs; those of HTML change the
-        outputs of each block, before they are joined. Where users see other words than the model
-        writes, these are the shown ones alone: the best, or with return_beams all.
+        to the first piece. The stages of a source then change its outputs; with markup they change
+        the outputs of each block or line, before they are joined. Where users see other words than
+        the model writes, these are the shown ones alone: the best, or with return_beams all.
 
         Args:
             sources: those without ids get no output, except in a language model.

@@ -15,7 +15,7 @@ from t2t_lite.decoding.request import NOTHING, TextOptions
 from t2t_lite.decoding.stages.registered import Stages
 from t2t_lite.decoding.text_codec import TextCodec, encoded_text
 from t2t_lite.text.languages import speaking
-from t2t_lite.text.tags.blocks import Blocks
+from t2t_lite.text.tags.blocks import Blocks, Lines
 from t2t_lite.text.tags.tokens import Token
 from t2t_lite.text.text_encoder import EOS_ID
 
@@ -95,7 +95,10 @@ class StagedCodec(TextCodec):
         return Stages(first, self, then=self.stages(second))
 
     def _encoded(self, line: str, options: TextOptions, name: str, number: int) -> Source:
-        """Returns a line as a source; HTML of several blocks with a source for each."""
+        """Returns a line as a source; HTML of several blocks with a source for each.
+
+        So is a text with other markup and several lines.
+        """
         place = f"{name} {number}"
 
         def before(text: str, tokens: Sequence[Token] = ()) -> Source:
@@ -105,16 +108,23 @@ class StagedCodec(TextCodec):
         def encoded(source: Source) -> Source:
             return source._replace(ids=self.source_ids(source, source.text, place))
 
-        if not options.are_html:
+        text = line.strip()
+        blocks: Blocks | Lines
+        if options.are_html:
+            blocks = Blocks(text)
+            if blocks.is_line:
+                return encoded(before(line, blocks.tokens if line == text else ()))
+        elif options.markup and "\n" in text:
+            blocks = Lines(text, options.markup)
+        else:
             return encoded(before(line))
-        blocks = Blocks(line.strip())
-        if blocks.is_line:
-            return encoded(before(line, blocks.tokens if line == line.strip() else ()))
-        parts = [encoded(before(segment)) for segment in blocks.segments]
+        parts = [before(segment) for segment in blocks.segments]
         if not parts:  # the model reads nothing of it
             return before(line)._replace(text="", given="")
+        # All have the language that the text names at its start.
+        parts = [encoded(part._replace(languages=parts[0].languages)) for part in parts]
         ids = [*itertools.chain.from_iterable(part.ids for part in parts)]
-        return Source(line.strip(), ids, number, options=options, blocks=blocks, parts=parts)
+        return Source(text, ids, number, options=options, blocks=blocks, parts=parts)
 
     def source_ids(self, source: Source, text: str, place: str) -> Sequence[int]:
         """Returns the ids of a text of a source, such as a piece; none in a language model.

@@ -11,7 +11,7 @@ from t2t_lite.decoding.request import NOTHING, TextOptions
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.terms.term_list import TermList
 from t2t_lite.text.languages import ANY, Languages
-from t2t_lite.text.tags.blocks import Blocks
+from t2t_lite.text.tags.blocks import Blocks, Lines
 from t2t_lite.text.tags.tokens import Token
 
 # 2^32 over the golden ratio: its multiples are far apart, so that no piece meets another line.
@@ -38,7 +38,8 @@ class Source(NamedTuple):
     options: TextOptions = NOTHING  # what is asked of it
     tokens: Sequence[Token] = ()  # of its text, if its tags have been read
     notes: Mapping[type, Any] = _NOTHING  # what stages know of it, by their class
-    blocks: Blocks | None = None  # the text, if it is HTML that is decoded block by block
+    # The text, if it has markup and is decoded by blocks of HTML, or by other lines.
+    blocks: Blocks | Lines | None = None
     parts: Sequence["Source"] = ()  # these blocks, each with its own stages; `ids` are theirs
 
     @property

@@ -93,7 +93,7 @@ class Cutter:
         r"""Returns the pieces to decode of each line, split at "\n" and where a line is too long.
 
         Neither happens unless the problem's sources may be split. What is still too long is cut.
-        In HTML, the blocks are the lines.
+        With markup, its blocks or lines are.
 
         Args:
             source: the source.

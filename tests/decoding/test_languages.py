@@ -180,6 +180,19 @@ def test_every_piece_of_a_long_text_has_the_language_that_the_text_names(naming)
     ]
 
 
+def test_so_has_every_line_of_a_text_with_markup(naming):
+    """Of HTML, every block."""
+    decoder = make_decoder(naming, "extra_length=6")
+    texts = [
+        (">>fr<< w1 {x}\nw2\n\nw3", "placeholders", "fr fr fr"),
+        ("{x}\n>>fr<< w1\n>>de<< w2\nw3", "placeholders", "fr de fr"),
+        ("<p>&gt;&gt;fr&lt;&lt; w1</p><p>w2</p>", "html", "fr fr"),
+    ]
+    for text, kind, languages in texts:
+        (source,) = decoder.text.encode([text], TextOptions(markup=kind, target_language="en"))
+        assert [part.ids[0] for part in source.parts] == [LANGUAGES[c] for c in languages.split()]
+
+
 @pytest.mark.integration
 def test_a_second_line_in_an_unknown_language_fails_its_request_alone(naming):
     decoder = make_decoder(naming, "extra_length=6")

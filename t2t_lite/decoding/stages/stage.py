@@ -39,9 +39,10 @@ class Cost(NamedTuple):
 class Stage:
     """One feature, for the texts of some options. A hook that a feature leaves out does nothing.
 
-    `before` and `after` see whole sources: of HTML, each block. A source of several lines, or a
-    long one, is cut into pieces; `read`, `unread` and `written` see a piece. The stages of a source
-    run in the order of `registered.STAGES`, `after`, `unread` and `written` in the opposite one.
+    `before` and `after` see whole sources: with markup, each block or line. Others of several
+    lines, and long ones, are cut into pieces; `read`, `unread` and `written` see a piece. The
+    stages of a source run in the order of `registered.STAGES`, `after`, `unread` and `written` in
+    the opposite one.
 
     Args:
         options: what is asked.

@@ -1,4 +1,7 @@
-"""Cuts HTML into what readers see as paragraphs: sentences end where blocks do."""
+"""Cuts HTML into what readers see as paragraphs, and XML and plain text into lines.
+
+Sentences end where blocks and lines do.
+"""
 
 import html
 import re
@@ -9,12 +12,13 @@ from typing import NamedTuple
 from t2t_lite.text.source_form import has_text
 from t2t_lite.text.tags.html_elements import BLOCKS, OpenElements
 from t2t_lite.text.tags.kinds import HTML, XML
-from t2t_lite.text.tags.segment import translation_of
+from t2t_lite.text.tags.segment import has_word, is_translated, translation_of
 from t2t_lite.text.tags.tokens import FROM_LINE, TO_LINE, Token, TokenKind, tokens_of
 
 _TAGS = (TokenKind.OPEN, TokenKind.CLOSE, TokenKind.VOID)
 _TEXTS = (TokenKind.TEXT, TokenKind.ENTITY)
 _SPACE = re.compile(r"[ \t\n\r\f]+")  # what browsers show as one space; not U+00A0
+_BREAK_TO_LINE = {ord("\n"): TO_LINE[ord("\n")]}
 _EMPTY_LINE = re.compile(r"(\n[ \t\r\f]*\n\s*)")
 _PREFORMATTED = frozenset(["listing", "plaintext", "pre", "xmp"])
 _CONTROLS = frozenset(["a", "button", "label"])  # two side by side are two sentences
@@ -104,11 +108,75 @@ class Blocks:
 
     def joined(self, outputs: Iterable[str]) -> str:
         """Returns the text with the translations of its segments."""
-        left = iter(outputs)
-        return "".join(
-            next(left).translate(FROM_LINE) if piece.is_text else piece.raw
-            for piece in self._pieces
-        )
+        return _joined(self._pieces, outputs)
+
+
+class Lines:
+    """A text of XML or plain text that is translated line by line.
+
+    A line break in a tag, in a placeholder or in what is not translated ends no line. In XML, a tag
+    whose partner is in another line ends a sentence, so that such tags stay in order.
+
+    Args:
+        text: the text.
+        kind: XML or PLACEHOLDERS.
+    """
+
+    def __init__(self, text: str, kind: str) -> None:
+        self._pieces: list[Piece] = []
+        for number, line in enumerate(_lines([*_whole([*tokens_of(text, kind)])])):
+            if number:
+                self._pieces.append(Piece([_text("\n")], is_text=False))
+            self._pieces.extend(_pieces_of_line(line))
+
+    @property
+    def segments(self) -> list[str]:
+        """What is translated: the lines with words, without white space around them."""
+        return [piece.raw.translate(_BREAK_TO_LINE) for piece in self._pieces if piece.is_text]
+
+    def joined(self, outputs: Iterable[str]) -> str:
+        """Returns the text with the translations of its segments."""
+        return _joined(self._pieces, outputs)
+
+
+def _joined(pieces: Iterable[Piece], outputs: Iterable[str]) -> str:
+    left = iter(outputs)
+    return "".join(
+        next(left).translate(FROM_LINE) if piece.is_text else piece.raw for piece in pieces
+    )
+
+
+def _lines(tokens: Sequence[Token]) -> list[list[Token]]:
+    """Returns the lines of a text, in which text that is not translated is protected."""
+    partners = _partners(tokens)
+    lines: list[list[Token]] = [[]]
+    end = 0  # of the last element that is not translated
+    for i, token in enumerate(tokens):
+        if i in partners and not is_translated(token):
+            end = max(end, partners[i])
+        if token.kind not in _TEXTS:
+            lines[-1].append(token)
+        elif i < end:
+            lines[-1].append(token._replace(kind=TokenKind.PROTECTED))
+        else:
+            first, *others = token.raw.split("\n")
+            lines[-1].append(_text(first) if others else token)
+            lines += [[_text(other)] for other in others]
+    return lines
+
+
+def _pieces_of_line(line: Sequence[Token]) -> Iterator[Piece]:
+    """Yields the parts of a line, of which those with words are translated."""
+    place = 0
+    for start, end in _elements(line, 0, len(line)):
+        run = [*line[start:end]]
+        if any(token.kind in _TEXTS and has_word(token.text) for token in run):
+            before, core, after = _without_space(run)
+            yield Piece([*line[place:start], *before], is_text=False)
+            yield Piece(core, is_text=True)
+            yield Piece(after, is_text=False)
+            place = end
+    yield Piece([*line[place:]], is_text=False)
 
 
 class _Element(NamedTuple):
@@ -340,15 +408,16 @@ def _loose(run: Sequence[Token], start: int, end: int) -> list[int]:
     return [i for i in range(start, end) if run[i].kind in _TAGS[:2] and i - start not in partners]
 
 
-def _partners(run: Sequence[Token]) -> set[int]:
-    """Returns the places of the tags of a run that have a partner in it."""
-    found: set[int] = set()
+def _partners(run: Sequence[Token]) -> dict[int, int]:
+    """Returns where the partners are of the tags of a run that have one in it, by their places."""
+    found: dict[int, int] = {}
     opened: dict[str, list[int]] = defaultdict(list)
     for i, token in enumerate(run):
         if token.kind is TokenKind.OPEN:
             opened[token.name].append(i)
         elif token.kind is TokenKind.CLOSE and opened[token.name]:
-            found |= {i, opened[token.name].pop()}
+            start = opened[token.name].pop()
+            found |= {start: i, i: start}
     return found
 
 
