@@ -271,15 +271,19 @@ def join_details(pieces: Sequence[Details]) -> Details:
         [token for piece in pieces for token in piece.source_tokens],
         [token for piece in pieces for token in piece.tokens],
         np.concatenate([piece.log_probs for piece in pieces]),
-        _join_attention([piece.attention for piece in pieces]),
+        _join_attention(pieces),
         pieces[0].is_aligned,
     )
 
 
-def _join_attention(pieces: Sequence[np.ndarray | None]) -> np.ndarray | None:
-    """Returns a matrix with those of the pieces along its diagonal; None if it is too large."""
-    known = [piece for piece in pieces if piece is not None]
-    if not known:
+def _join_attention(pieces: Sequence[Details]) -> np.ndarray | None:
+    """Returns a matrix with those of the pieces along its diagonal.
+
+    None if it is too large, or if that of a piece is not known.
+    """
+    read = [piece.attention for piece in pieces if piece.tokens or piece.source_tokens]
+    known = [attention for attention in read if attention is not None]
+    if not known or len(known) < len(read):
         return None
     sizes = np.sum([piece.shape for piece in known], axis=0)
     if sizes.prod() > _MOST_ATTENTION:

@@ -196,6 +196,22 @@ def test_joined_attention_is_block_diagonal_unless_it_is_huge(size):
     assert (json.loads(written)["hypotheses"][0]["attention"] is None) == (size > 3)
 
 
+def test_joined_attention_is_known_if_that_of_every_piece_is():
+    """A piece of markup alone has no tokens, and misses none."""
+
+    def details(size, attention):
+        return Details(["s"] * size, ["t"] * size, np.zeros(size), attention)
+
+    known, unknown, unread = details(2, np.ones([2, 2])), details(3, None), details(0, None)
+    for pieces in itertools.product([known, unknown, unread], repeat=3):
+        joined = join_details(pieces)
+        sizes = (len(joined.tokens), len(joined.source_tokens))
+        if known in pieces and unknown not in pieces:
+            assert joined.attention.shape == sizes
+        else:
+            assert joined.attention is None
+
+
 @pytest.mark.integration
 def test_details_of_a_model_without_attention():
     """A line of one piece, and one of several."""

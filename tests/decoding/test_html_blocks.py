@@ -11,6 +11,7 @@ import pytest
 
 from support.echo import echoing, encoders_of
 from support.servers import answers_of, request_of, serve
+from t2t_lite.decoding import long_lines
 from t2t_lite.decoding.request import TextOptions
 from t2t_lite.decoding.stages.markup import Markup
 from t2t_lite.decoding.translator import Translator
@@ -107,6 +108,27 @@ def test_joined_details_are_those_of_the_blocks(encoders):
         assert (one.attention[:rows, :columns] == parts[0].attention).all()
         assert (one.attention[rows:, columns:] == parts[1].attention).all()
         assert one.attention.sum() == sum(part.attention.sum() for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("text", "markup"),
+    [
+        ("{long}\nw1 w2", ""),
+        ("w1 w2\n\n{long}", ""),
+        ("w1 {{x}} w2\n{long}\n", "placeholders"),
+        ("<p>{long}</p><p>w1 <b>w2</b></p>", "html"),
+        ("<p>w1</p><p>*</p><p>{long}</p>", "html"),
+        ("{long}", ""),
+    ],
+)
+def test_attention_is_not_known_if_that_of_a_line_is_too_large(text, markup, encoders, monkeypatch):
+    monkeypatch.setattr(long_lines, "_MOST_ATTENTION", 100)
+    translate = Translator(decoder_of(encoders, max_input_size=5))
+    long = "w3 w4 " * 6
+    for one in translate(text.format(long=long), 2, markup=markup):
+        assert (one.attention, one.alignment) == (None, None)
+    (short,) = translate(text.format(long="w3"), 1, markup=markup)
+    assert short.attention.shape == (len(short.tokens), len(short.source_tokens))
 
 
 def test_terms_are_met_and_told_in_each_block(encoders):
