@@ -240,7 +240,10 @@ class Decoder:
         if source.blocks is None:
             return self._finished(source, lines[0] if len(lines) == 1 else join_lines(lines))
         blocks = [*map(self._finished, source.parts, lines)]
-        return join_lines(blocks, source.blocks.joined)
+        # What the model did not read is the same in every output.
+        count = max(map(len, lines)) or 1
+        whole = [own if line else own * count for own, line in zip(blocks, lines, strict=True)]
+        return join_lines(whole, source.blocks.joined)
 
     def _finished(self, source: Source, hypotheses: list[Hypothesis]) -> list[Hypothesis]:
         """Returns the hypotheses of a whole source, or of a block, as users see them."""

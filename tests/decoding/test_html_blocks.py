@@ -95,6 +95,26 @@ def test_xml_and_placeholders_are_not_cut(encoders):
     assert translate("w1 {x}\nw2 w3", markup="placeholders").count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("text", "unread"),
+    [
+        ("<p>w1 w2 w3</p><p>*</p>", "*"),
+        ("<p>\u2026</p><p>w1 w2 w3</p>", "\u2026"),
+        ("<li>w1 w2<li><b>!</b> &amp;<li>w3 w4<li>*", "<b>!</b> &amp;"),
+        ("<p>w1 w2</p><p>* <code>w3</code></p>", "* <code>w3</code>"),
+        ("<td>w1 w2<td>{x} = {y}<td>-", "{x} = {y}"),
+    ],
+)
+def test_every_rank_has_the_blocks_that_the_model_does_not_read(text, unread, encoders):
+    translate = Translator(decoder_of(encoders, alpha=0.0, beam_size=3))
+    found = translate(text, 3, markup="html")
+    assert [one.text.count(unread) for one in found] == [1, 1, 1]
+    assert len({one.text for one in found}) == 3
+    assert found[0].text == translate(text, markup="html")
+    for one in found:
+        assert one.attention.shape == (len(one.tokens), len(one.source_tokens))
+
+
 def test_joined_details_are_those_of_the_blocks(encoders):
     translate = Translator(decoder_of(encoders))
     found = translate("<p>w1 w2</p><p>w3</p>", 2, markup="html")
