@@ -272,7 +272,7 @@ def join_details(pieces: Sequence[Details]) -> Details:
         [token for piece in pieces for token in piece.tokens],
         np.concatenate([piece.log_probs for piece in pieces]),
         _join_attention(pieces),
-        pieces[0].is_aligned,
+        any(piece.is_aligned for piece in pieces),  # one that was not read does not tell
     )
 
 

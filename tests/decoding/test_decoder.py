@@ -212,6 +212,14 @@ def test_joined_attention_is_known_if_that_of_every_piece_is():
             assert joined.attention is None
 
 
+@pytest.mark.parametrize("is_aligned", [True, False])
+def test_joined_attention_is_of_the_kind_of_the_pieces_that_were_read(is_aligned):
+    read = Details(["s"], ["t"], np.zeros(1), np.ones([1, 1]), is_aligned)
+    unread = Details([], [], np.zeros(0), None)
+    for pieces in ([read, unread], [unread, read], [unread, read, unread, read]):
+        assert join_details(pieces).is_aligned == is_aligned
+
+
 @pytest.mark.integration
 def test_details_of_a_model_without_attention():
     """A line of one piece, and one of several."""
