@@ -6,7 +6,7 @@ import logging
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import regex
@@ -20,6 +20,7 @@ from t2t_lite.decoding.hypotheses import (
     Hypothesis,
     Source,
 )
+from t2t_lite.decoding.request import TextOptions
 from t2t_lite.text.source_form import ZERO_WIDTH_SPACE, has_text
 from t2t_lite.text.text_encoder import EOS_ID
 
@@ -76,6 +77,38 @@ _EMPTY = Hypothesis(Output(""), [], 0.0)
 _LINE_STRIDE = 1 << 16
 
 
+class FramedText(NamedTuple):
+    """A text without the line breaks around it, which no model reads."""
+
+    before: str
+    text: str
+    after: str
+
+    @classmethod
+    def of(cls, text: str) -> "FramedText":
+        """Takes a text out of its line breaks; of one that nobody sees, these alone are left."""
+        if "\n" not in text:
+            return cls("", text, "")
+        if not has_text(text):
+            return cls("\n" * text.count("\n"), "", "")
+        start = text.rfind("\n", 0, len(text) - len(text.lstrip())) + 1
+        end = text.find("\n", len(text.rstrip()))
+        before, after = text[:start], text[end:] if end >= 0 else ""
+        within = text[start : len(text) - len(after)]
+        return cls("\n" * before.count("\n"), within, "\n" * after.count("\n"))
+
+    def framed(self, output: str) -> str:
+        """Returns an output with the line breaks of the text."""
+        return f"{self.before}{output}{self.after}"
+
+    def all_framed(self, hypotheses: Iterable[Hypothesis]) -> list[Hypothesis]:
+        """Returns hypotheses with the line breaks of the text."""
+        return [
+            h._replace(output=h.output._replace(text=self.framed(h.output.text)))
+            for h in hypotheses
+        ]
+
+
 class Cutter:
     """Cuts sources into pieces.
 
@@ -88,6 +121,16 @@ class Cutter:
         self._codec = codec
         self._has_lines = codec.problem.can_split_sources
         self._splits = long_input == "split" and self._has_lines
+
+    def framed(self, text: str, options: TextOptions) -> FramedText:
+        """Returns a text without its outer line breaks; where lines do not count, none are kept.
+
+        Args:
+            text: with plain line breaks.
+            options: what is asked of it.
+        """
+        counts = self._has_lines and not options.are_html
+        return FramedText.of(text) if counts else FramedText("", text, "")
 
     def pieces(self, source: Source, name: str) -> list[list[Source]]:
         r"""Returns the pieces to decode of each line, split at "\n" and where a line is too long.

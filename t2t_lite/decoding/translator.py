@@ -2,13 +2,13 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Unpack, overload
 
 import numpy as np
 
 from t2t_lite.decoding.decoder import Decoder
-from t2t_lite.decoding.hypotheses import Hypothesis, Source, best_output, first_different
+from t2t_lite.decoding.hypotheses import Hypothesis, best_output, first_different
 from t2t_lite.decoding.input_lines import windows_of
 from t2t_lite.decoding.long_lines import with_plain_breaks
 from t2t_lite.decoding.request import Options, TextOptions
@@ -16,16 +16,13 @@ from t2t_lite.decoding.stages.registered import TOLD
 from t2t_lite.errors import UsageError, quoted, surrogate_in
 from t2t_lite.text.languages import Languages
 
-# Encodes some texts, the first of which has the number `first`.
-_Encode = Callable[..., list[Source]]
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Translation:
     """One output of a model for one text.
 
     Attributes:
-        text: the output, with as many lines as the text.
+        text: the output, with as many lines as the text, unless line breaks are white space there.
         score: its log-probability over the length penalty.
         tokens: its T subwords as text, EOS included.
         log_probs: [T], of each token, by the model alone, whatever the search forbids.
@@ -131,7 +128,8 @@ class Translator:
 
         Returns:
             For one text its output or outputs; for several texts, a list of these. An empty text
-            has the output "", and no `Translation`. A translation has the lines of its text.
+            has the output "", and no `Translation`. A translation has the lines of its text, and
+            begins and ends with as many line breaks.
 
         Raises:
             DataError: a text has a token that is not in the vocabulary, or the model needs a
@@ -141,8 +139,8 @@ class Translator:
             UsageError: a text is not a string, `n_best` is below 1 or above `beam_size`, or the
                 model or the search cannot do what the options ask.
         """
-        encode = self._encoder(n_best, options)
-        outputs = self._translated(_listed(texts), 1, n_best, encode)
+        asked = self._asked(n_best, options)
+        outputs = self._translated(_checked(_listed(texts)), 1, n_best, asked)
         return outputs[0] if isinstance(texts, str) else outputs
 
     @overload
@@ -168,7 +166,8 @@ class Translator:
         """Translates texts as they are read, however many there are.
 
         They are read, and translated together, in windows of 16 at first and 4,096 in the end, so
-        that memory is bounded. The outputs are those that a call for all texts would give.
+        that memory is bounded. The outputs are those that a call for all texts would give, except
+        that one line break at the end of a text, as every line of a file has it, is no part of it.
 
         Args:
             texts: an iterator, a generator, a file...
@@ -183,13 +182,13 @@ class Translator:
             UsageError: `texts` is one text, `n_best` is below 1 or above `beam_size`, or the model
                 or the search cannot do what the options ask.
         """
-        encode = self._encoder(n_best, options)
-        encode([], first=1)  # refuses options before the first text
+        asked = self._asked(n_best, options)
+        self._decoder.text.encode([], asked)  # refuses options before the first text
         if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
             raise UsageError(  # a text would be read letter by letter
                 f"stream: got {quoted(texts)}: expected several texts, such as a list or a file"
             )
-        return self._streamed(texts, n_best, encode)
+        return self._streamed(texts, n_best, asked)
 
     @overload
     def score(
@@ -254,35 +253,41 @@ class Translator:
         ]
         return scored[0] if isinstance(sources, str) else scored
 
-    def _encoder(self, n_best: int | None, options: Mapping[str, Any]) -> _Encode:
-        """Returns what encodes the texts of a call, whose arguments are checked."""
+    def _asked(self, n_best: int | None, options: Mapping[str, Any]) -> TextOptions:
+        """Returns what a call asks of its texts, after checking its arguments."""
         asked = TextOptions.of(options, ("texts", "n_best"))
         largest = self._decoder.hparams.beam_size
         if n_best is not None and not 1 <= n_best <= largest:
             raise UsageError(f"n_best={n_best}: expected 1 to beam_size={largest}")
-        return functools.partial(self._decoder.text.encode, options=asked)
+        return asked
 
-    def _streamed(self, texts: Iterable[str], n_best: int | None, encode: _Encode) -> Iterator[Any]:
+    def _streamed(
+        self, texts: Iterable[str], n_best: int | None, asked: TextOptions
+    ) -> Iterator[Any]:
         first = 1
         for window in windows_of(iter(texts)):
-            yield from self._translated(window, first, n_best, encode)
+            lines = [text.removesuffix("\n") for text in _checked(window, first)]
+            yield from self._translated(lines, first, n_best, asked)
             first += len(window)
 
     def _translated(
         self,
-        texts: Iterable[Any],
+        texts: Iterable[str],
         first: int,
         n_best: int | None,
-        encode: _Encode,
+        asked: TextOptions,
     ) -> list[Any]:
         """Returns the output or outputs of each text; `first` is the number of the first one."""
         decoder = self._decoder if n_best is None else self._detailed
-        checked = _checked(texts, first)
-        by_text = decoder.decode(encode(checked, first=first))
+        frames = [decoder.cutter.framed(text, asked) for text in texts]
+        sources = decoder.text.encode([frame.text for frame in frames], asked, first=first)
+        found = [*zip(frames, decoder.decode(sources), strict=True)]
         if n_best is None:
-            return [best_output(hypotheses).text for hypotheses in by_text]
-        chosen = (first_different(hypotheses, n_best, decoder.hparams) for hypotheses in by_text)
-        return [[*map(_translation, hypotheses)] for hypotheses in chosen]
+            return [frame.framed(best_output(hypotheses).text) for frame, hypotheses in found]
+        return [
+            [*map(_translation, frame.all_framed(first_different(own, n_best, decoder.hparams)))]
+            for frame, own in found
+        ]
 
     @functools.cached_property
     def _detailed(self) -> Decoder:

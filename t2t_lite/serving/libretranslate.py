@@ -159,8 +159,9 @@ def _answer(
 
 
 def _outputs(line: Line, is_escaped: bool) -> list[str]:
-    """Returns the outputs of a text; without any, as of an empty one, the output is ""."""
-    found = [hypothesis["text"] for hypothesis in line["hypotheses"]] or [""]
+    """Returns the outputs of a text; without any, as of an empty one, as many lines."""
+    found = [hypothesis["text"] for hypothesis in line["hypotheses"]]
+    found = found or ["\n" * line["source"].count("\n")]
     return [html.escape(text, quote=False) for text in found] if is_escaped else found
 
 

@@ -5,6 +5,7 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from typing import Any
 
 from starlette.exceptions import HTTPException
 
@@ -13,7 +14,7 @@ from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.divergence import NoOutputError
 from t2t_lite.decoding.hypotheses import Hypothesis, Source, first_different
 from t2t_lite.decoding.loading import opened_quality
-from t2t_lite.decoding.long_lines import with_plain_breaks
+from t2t_lite.decoding.long_lines import FramedText, with_plain_breaks
 from t2t_lite.decoding.output_formats import fields_of
 from t2t_lite.decoding.stages.stage import RefusedError
 from t2t_lite.decoding.term_beams import CHARACTERS_OF_ID, length_in_batch
@@ -84,9 +85,10 @@ class RequestTranslator:
         end = time.monotonic() + self._limits.timeout
         answers: dict[int, bytes | HTTPException] = {}
         groups: dict[tuple[bool, bool], dict[int, list[Source]]] = defaultdict(dict)
+        frames = [self._frames(request) for request in requests]
         for number, request in enumerate(requests):
             try:
-                sources = self._sources(request)
+                sources = self._sources(request, frames[number])
             except HTTPException as error:
                 answers[number] = error
             else:
@@ -101,7 +103,7 @@ class RequestTranslator:
                 else:
                     count = requests[number].n_best
                     shown = [first_different(h, count, decoder.hparams) for h in hypotheses]
-                    lines = [*map(fields_of, sources, shown)]
+                    lines = [*map(_line, frames[number], sources, shown)]
                     answers[number] = requests[number].answer(lines)
         return [answers[number] for number in range(len(requests))]
 
@@ -146,7 +148,12 @@ class RequestTranslator:
             sum(len(h.ids) for beams in completed.values() for h in beams[:1])
         )
 
-    def _sources(self, request: TranslationRequest) -> list[Source]:
+    def _frames(self, request: TranslationRequest) -> list[FramedText]:
+        """Returns the texts of a request, with their outer line breaks set aside."""
+        framed = self._plain.cutter.framed
+        return [framed(with_plain_breaks(text), request.options) for text in request.texts]
+
+    def _sources(self, request: TranslationRequest, frames: Sequence[FramedText]) -> list[Source]:
         """Encodes the texts of a request, after checking it against the limits."""
         beams = self._plain.hparams.beam_size
         if request.n_best > beams:
@@ -157,9 +164,8 @@ class RequestTranslator:
         try:
             stages = self._plain.text.stages(request.options)
             sources = []
-            for number, text in enumerate(request.texts, 1):
-                text = with_plain_breaks(text)
-                (source,) = self._plain.text.encode([text], request.options, "text", number)
+            for number, frame in enumerate(frames, 1):
+                (source,) = self._plain.text.encode([frame.text], request.options, "text", number)
                 for part in source.parts or [source]:  # before others are encoded
                     limits.add(part, stages.then or stages, self._plain.text.size(part))
                 sources.append(source)
@@ -200,6 +206,12 @@ def _slices(sources: Sequence[Source], beam_size: int) -> Iterator[tuple[int, li
         size += own
     if sources:
         yield first, [*sources[first:]]
+
+
+def _line(frame: FramedText, source: Source, hypotheses: Sequence[Hypothesis]) -> dict[str, Any]:
+    """Returns the JSON object of a text, with its outer line breaks."""
+    fields = fields_of(source, frame.all_framed(hypotheses))
+    return fields | {"source": frame.framed(fields["source"])}
 
 
 def _failure(error: UserError) -> HTTPException:

@@ -87,8 +87,9 @@ def test_answers_are_the_decoders_line_by_line(server, decoder):
 def test_a_text_of_several_lines_is_translated_line_by_line(server):
     lines = ["a dog", "", "barks", "loudly"]
     expected = [best(server.translate(texts=[line])[1]["translations"])[0] for line in lines]
-    for text in ("a dog\n\nbarks\nloudly", "a dog\r\n\r\nbarks\rloudly\r\n"):
+    for text in ("a dog\n\nbarks\nloudly", "a dog\r\n\r\nbarks\rloudly"):
         assert best([server.translate(text=text)[1]]) == ["\n".join(expected)]
+        assert best([server.translate(text=f"\n{text}\r\n")[1]]) == ["\n".join(["", *expected, ""])]
 
 
 @pytest.mark.integration
