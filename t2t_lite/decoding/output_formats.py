@@ -9,6 +9,7 @@ import numpy as np
 from t2t_lite.decoding.config import ALIGNMENTS, JSON, TEXT
 from t2t_lite.decoding.hypotheses import Hypothesis, Source
 from t2t_lite.decoding.stages.alignment import Alignment, subword_links
+from t2t_lite.decoding.text_codec import SEPARATORS
 from t2t_lite.search.decode_hparams import DecodeHParams
 
 # Formats a source and its hypotheses, best first, as one line.
@@ -26,7 +27,7 @@ def output_formatter(output_format: str, hparams: DecodeHParams) -> Formatter:
             return _json(source, shown)
         if output_format != TEXT:
             return "\t".join(_links(beam, output_format) for beam in shown)
-        return "\t".join(_columns(beam, hparams.write_beam_scores) for beam in shown)
+        return "\t".join(_columns(beam, hparams) for beam in shown)
 
     return format_line
 
@@ -51,9 +52,11 @@ def written_score(line: str) -> float:
     return float(line)
 
 
-def _columns(hypothesis: Hypothesis, with_score: bool) -> str:
+def _columns(hypothesis: Hypothesis, hparams: DecodeHParams) -> str:
     text = hypothesis.output.text
-    return f"{text}\t{hypothesis.score:.2f}" if with_score else text
+    if hparams.return_beams or hparams.write_beam_scores:
+        text = text.translate(SEPARATORS)  # a tag that was put back may have some
+    return f"{text}\t{hypothesis.score:.2f}" if hparams.write_beam_scores else text
 
 
 def fields_of(source: Source, hypotheses: Sequence[Hypothesis]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from t2t_lite.decoding.quality import QualityModel
 
 # An output is one line of a file, and one column where all beams are written.
-_SEPARATORS = str.maketrans("\n\r\t", "   ")
+SEPARATORS = str.maketrans("\n\r\t", "   ")
 
 
 class TextCodec:
@@ -107,15 +107,15 @@ class TextCodec:
 
     def source_text(self, ids: Sequence[int]) -> str:
         """Returns source ids as one line of text."""
-        return self.encoders["inputs"].decode(ids).translate(_SEPARATORS)
+        return self.encoders["inputs"].decode(ids).translate(SEPARATORS)
 
     def target_text(self, ids: Sequence[int]) -> str:
         """Returns target ids as one line of text."""
-        return self.encoders["targets"].decode(ids).translate(_SEPARATORS)
+        return self.encoders["targets"].decode(ids).translate(SEPARATORS)
 
     def reference_text(self, ids: Sequence[int]) -> str:
         """Returns target ids as one line of text in which no unknown word matches an output's."""
-        return self.encoders["targets"].decode_reference(ids).translate(_SEPARATORS)
+        return self.encoders["targets"].decode_reference(ids).translate(SEPARATORS)
 
     def source_tokens(self, ids: Sequence[int]) -> list[str]:
         """Returns each source id as text, EOS included."""

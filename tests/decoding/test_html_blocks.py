@@ -12,6 +12,7 @@ import pytest
 from support.echo import echoing, encoders_of
 from support.servers import answers_of, request_of, serve
 from t2t_lite.decoding import long_lines
+from t2t_lite.decoding.output_formats import output_formatter
 from t2t_lite.decoding.request import TextOptions
 from t2t_lite.decoding.stages.markup import Markup
 from t2t_lite.decoding.translator import Translator
@@ -230,3 +231,30 @@ def test_a_journal_of_whole_pages_is_not_resumed():
     kinds = {kind: Markup.origin({"markup": kind}, str)["markup"] for kind in ("", *KINDS)}
     assert kinds.pop("html") != "html"
     assert all(kind == told for kind, told in kinds.items()), "others are as they were"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'w1 <b\tid="x">w2</b>',
+        "<p>w1 w2</p>\t<p\tid='x'\t>w3</p>",
+        "<!--\t\t-->w1 w2",
+        "w1 w2 {x,\tplural, other {y}}",
+        "w1 <code>a\tb</code> w2",
+        "w1\tw2",
+    ],
+)
+@pytest.mark.parametrize(("return_beams", "scores"), [(True, True), (True, False), (False, True)])
+def test_columns_are_as_many_whatever_tags_have_in_them(line, return_beams, scores, encoders):
+    settings = {"return_beams": return_beams, "write_beam_scores": scores}
+    decoder = decoder_of(encoders, **settings)
+    (source,) = decoder.text.encode([line], TextOptions(markup="html", **LANGUAGES))
+    (found,) = decoder.decode([source])
+    columns = output_formatter("text", decoder.hparams)(source, found).split("\t")
+    assert len(columns) == (1 + return_beams) * (1 + scores)
+    texts = [one.output.text for one in found]
+    assert (
+        columns[:: 1 + scores] == [" ".join(text.split("\t")) for text in texts][: 1 + return_beams]
+    )
+    alone = output_formatter("text", decoder_of(encoders).hparams)(source, found)
+    assert alone == texts[0], "what is alone in its line stays as it is"
