@@ -103,6 +103,8 @@ class FramedText(NamedTuple):
 
     def all_framed(self, hypotheses: Iterable[Hypothesis]) -> list[Hypothesis]:
         """Returns hypotheses with the line breaks of the text."""
+        if self.before == self.after == "":
+            return [*hypotheses]
         return [
             h._replace(output=h.output._replace(text=self.framed(h.output.text)))
             for h in hypotheses
