@@ -110,8 +110,8 @@ def open_ctranslate2(
     gpus = ctranslate2.get_cuda_device_count()
     if (worker_gpu or 0) > gpus:
         raise UsageError(
-            f"--worker_gpu={worker_gpu} with --engine=ctranslate2, but CTranslate2 sees {gpus} "
-            "GPUs: leave the flag out, or use --engine=tensorflow"
+            f"--worker_gpu={worker_gpu} with --engine=ctranslate2, which sees {gpus or 'no'} "
+            f"GPU{'s' * (gpus != 1)}: leave the flag out, or use --engine=tensorflow"
         )
     device = "cpu" if worker_gpu == 0 or not gpus else "cuda"
     kind = _compute_type(compute_type, device, ctranslate2.get_supported_compute_types(device))

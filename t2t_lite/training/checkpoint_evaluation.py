@@ -23,7 +23,7 @@ from t2t_lite.decoding.tensorflow_engine import TensorFlowEngine
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.metrics.base import Score
 from t2t_lite.metrics.bootstrap import BootstrapResult, resample
-from t2t_lite.metrics.by_name import output_metric, output_metrics
+from t2t_lite.metrics.by_name import metric_files, output_metric, output_metrics
 from t2t_lite.metrics.parts import Part, combined, parts_of, without_split
 from t2t_lite.models.copies import copy_weights, empty_copy
 from t2t_lite.models.seq2seq import Seq2Seq
@@ -119,9 +119,10 @@ def score_checkpoints(
 
 
 def _check_segments(path: str, runs: Sequence[RunFolder], parts: Sequence[Part]) -> None:
-    """Checks that there will be outputs to write, and that they overwrite no file of the runs."""
+    """Checks that there will be outputs to write, and that they overwrite no file that is read."""
+    scored_by = metric_files(name for part in parts for name in part.metrics)
     for run in runs:
-        files.refuse_overwriting(path, run.own_files())
+        files.refuse_overwriting(path, [*run.own_files(), *scored_by])
     if not any(part.problem.has_inputs for part in parts):
         raise UsageError(
             f"--segment_scores={path}: problem {runs[0].problem.name!r} has no inputs, and thus no "

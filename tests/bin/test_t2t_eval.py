@@ -194,3 +194,13 @@ def test_scores_of_outputs_overwrite_no_file_of_the_run(folder):
     flags = checkpoint, f"--output_dir={folder}", f"--segment_scores={folder}/metrics.jsonl"
     assert "would overwrite" in refusal(t2t_eval.main, *flags, code=1)
     assert (folder / "metrics.jsonl").read_text().count("eval") == 2
+
+
+def test_scores_of_outputs_do_not_overwrite_the_terms_of_a_metric(folder, tmp_path):
+    terms = tmp_path / "terms.tsv"
+    terms.write_text("cat\tKatze\n")
+    checkpoint = f"--checkpoint_path={folder}/best.ckpt-10"
+    flags = checkpoint, f"--output_dir={folder}", f"--metrics=terms_met:{terms}"
+    flags = *flags, f"--segment_scores={terms}"
+    assert "would overwrite" in refusal(t2t_eval.main, *flags, code=1)
+    assert terms.read_text() == "cat\tKatze\n"

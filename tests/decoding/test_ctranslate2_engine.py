@@ -349,7 +349,7 @@ def test_a_type_without_the_engine_that_computes_in_it_is_refused(run, compute_t
 def test_gpus_that_are_not_there_are_refused(run, monkeypatch, worker_gpu, gpus):
     monkeypatch.setattr("ctranslate2.get_cuda_device_count", lambda: gpus)
     config = DecoderConfig(output_dir=str(run.folder), engine=CTRANSLATE2, worker_gpu=worker_gpu)
-    message = f"--worker_gpu={worker_gpu} with --engine=ctranslate2, but CTranslate2 sees {gpus}"
+    message = f"--worker_gpu={worker_gpu} with --engine=ctranslate2, which sees {gpus or 'no'} GPU"
     with pytest.raises(UsageError, match=message):
         load_decoder(config, find_models(config))
 
