@@ -39,6 +39,7 @@ def run_tests(folder: pathlib.Path, source: str, *flags: str, **variables: str):
             **os.environ,
             "PYTHONPATH": str(TESTS),
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            KERNELS_VARIABLE: "",  # these tests' own
             **variables,
         },
         stdin=subprocess.DEVNULL,
