@@ -166,8 +166,8 @@ class Translator:
         """Translates texts as they are read, however many there are.
 
         They are read, and translated together, in windows of 16 at first and 4,096 in the end, so
-        that memory is bounded. The outputs are those that a call for all texts would give, except
-        that one line break at the end of a text, as every line of a file has it, is no part of it.
+        that memory is bounded. One line break at the end of each text is dropped, because every
+        line of a file has one; else the outputs are those that a call for all texts would give.
 
         Args:
             texts: an iterator, a generator, a file...

@@ -343,17 +343,17 @@ def get_or_generate_txt_vocab(
     """Returns a vocabulary of text files.
 
     Raises:
-        UserError: the vocabulary is to be built, and no file matches a pattern.
+        UserError: the vocabulary is to be built, and no file matches any pattern.
         DataError: the files have no text.
     """
     patterns = [filepatterns] if isinstance(filepatterns, str) else filepatterns
-    lines = (
-        line for one in patterns for path in _matching(one) for line in txt_line_iterator(path)
-    )
+    lines = _lines_of_files(patterns)
     return get_or_generate_vocab_inner(data_dir, vocab_filename, vocab_size, lines)
 
 
-def _matching(pattern: str) -> list[str]:
-    if paths := sorted(glob.glob(pattern)):
-        return paths
-    raise UserError(f"{pattern} matches no file: the vocabulary has no text")
+def _lines_of_files(patterns: Sequence[str]) -> Iterator[str]:
+    paths = [path for pattern in patterns for path in sorted(glob.glob(pattern))]
+    if not paths:
+        raise UserError(f"{', '.join(patterns)}: no such file, and so no text for a vocabulary")
+    for path in paths:
+        yield from txt_line_iterator(path)

@@ -42,8 +42,9 @@ _HTML_TAG = re.compile(rf"<(t {_END})?([^<>]*) {_END}({_OWN_SECTION})?/?>")
 _ENDING = re.compile(f"{_END}(?=/?>)")
 _IS_TAGS = re.compile(rf"(?:<[^<>]* {_END}/?>)+")
 _SECTION, _SECTION_END = f"<t {_AND}>", f"</t {_AND}>"
-_BARE_AND = re.compile("&(?!#?[A-Za-z0-9]+;)")
-_ENTITY = re.compile("&#?[A-Za-z0-9]+;")  # not `&copy=` in a URL
+_REFERENCE = "#?[A-Za-z0-9]+;"  # not `&copy=` in a URL
+_BARE_AND = re.compile(f"&(?!{_REFERENCE})")
+_ENTITY = re.compile(f"&{_REFERENCE}")
 # What codes say of the elements of HTML for which they stand; and of Angular's @if and @for.
 _ELEMENT = re.compile(
     rf"""\bctype\s*=\s*["']x-(?:html-)?([A-Za-z][A-Za-z0-9]*)["']
