@@ -62,6 +62,17 @@ def test_each_integration_test_is_in_one_part_and_every_other_test_in_all(tmp_pa
     assert "24 passed" in run_tests(tmp_path, "").stdout
 
 
+@pytest.mark.integration
+def test_of_some_folders_the_integration_tests_alone_run(tmp_path):
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / f"test_{folder}.py").write_text(_BOTH, encoding="utf-8")
+    found = run_tests(tmp_path, "", "--integration-alone=a").stdout
+    ran = {line.split(" ")[0] for line in found.splitlines() if " PASSED" in line}
+    in_a, in_b = "a/test_a.py::test_", "b/test_b.py::test_"
+    assert ran == {f"{in_a}integration", f"{in_b}integration", f"{in_b}unit"}
+
+
 def test_parts_are_those_of_every_machine():
     names = [f"tests/a/test_{letter}.py::test_x[1]" for letter in "abcdefghijkl"]
     assert [part_of(name) for name in names] == [1, 2, 2, 0, 1, 2, 1, 1, 2, 1, 1, 0]
