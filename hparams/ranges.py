@@ -7,8 +7,9 @@ A registered set of ranges is a function that is given a `RangedHParams` and set
         rhp.set_float("learning_rate_constant", 0.5, 4.0, scale=rhp.LOG_SCALE)
         rhp.set_discrete("batch_size", [512, 1024, 2048])
 
-Names, scales and the sets below are T2T's. T2T's sets vary `learning_rate` and `weight_decay`, too,
-which have an effect only with some values of `learning_rate_schedule` and `optimizer`.
+Names, scales and the sets below are T2T's. T2T's sets vary `learning_rate`, too, which has an
+effect only with some values of `learning_rate_schedule`, and `weight_decay`, which a search leaves
+out unless the optimizer supports it.
 """
 
 import dataclasses

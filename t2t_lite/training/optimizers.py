@@ -32,6 +32,8 @@ from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.training._private_api import adam_moments
 from t2t_lite.training.learning_rate import Schedule
 
+# The only optimizer that supports `weight_decay`.
+DECAYS_WEIGHTS = "adam_w"
 # The initial scale of the mean loss over tokens.
 _INITIAL_SCALE = 2.0**15
 # The scale is doubled after this many steps without overflow, and halved at every overflow.
@@ -89,10 +91,10 @@ def make_optimizer(hparams: BasicHParams) -> keras.optimizers.Optimizer:
         UsageError: the optimizer does not support a hyperparameter.
     """
     name = hparams.optimizer
-    if hparams.weight_decay and name != "adam_w":
+    if hparams.weight_decay and name != DECAYS_WEIGHTS:
         raise UsageError(
             f"hparam weight_decay={hparams.weight_decay}: optimizer={name} does not support it; "
-            "set optimizer=adam_w or weight_decay=0"
+            f"set optimizer={DECAYS_WEIGHTS} or weight_decay=0"
         )
     ahead = 1.0 - 1.0 / hparams.accumulate_steps if hparams.parts_weigh_equally else 0.0
     rate = Schedule(hparams, ahead)

@@ -12,6 +12,7 @@ import tensorflow as tf
 from t2t_lite import registry
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.errors import UsageError, UserError
+from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.ranges import Range, check_values, ranges_of
 from t2t_lite.lock import locked
 from t2t_lite.runs import run_folder
@@ -20,6 +21,7 @@ from t2t_lite.runs.selection import Criterion
 from t2t_lite.settings import meant_by
 from t2t_lite.training.cluster.cluster import Cluster
 from t2t_lite.training.config import TrainerConfig
+from t2t_lite.training.optimizers import DECAYS_WEIGHTS
 from t2t_lite.training.resolved_settings import resolve_decode_hparams, resolve_hparams
 from t2t_lite.training.tuning import summary
 from t2t_lite.training.tuning.config import TuningConfig
@@ -76,6 +78,7 @@ def _check(config: TrainerConfig, tuning: TuningConfig) -> dict[str, Range]:
     hparams = resolve_hparams(config)
     resolve_decode_hparams(config)
     ranges = ranges_of(tuning.hparams_range, hparams.names())
+    _leave_out_weight_decay(tuning.hparams_range, ranges, hparams)
     check_values(tuning.hparams_range, ranges, hparams)
     for name in meant_by(config.hparams):
         if name in ranges:
@@ -87,6 +90,21 @@ def _check(config: TrainerConfig, tuning: TuningConfig) -> dict[str, Range]:
     for split in (DatasetSplit.TRAIN, config.eval_split):
         problem.existing_filepaths(config.data_dir, split)
     return ranges
+
+
+def _leave_out_weight_decay(name: str, ranges: dict[str, Range], hparams: BasicHParams) -> None:
+    """Removes the range of `weight_decay`, which T2T's ranges have, if no trial supports it."""
+    optimizers = ranges["optimizer"].choices if "optimizer" in ranges else (hparams.optimizer,)
+    if "weight_decay" not in ranges or DECAYS_WEIGHTS in optimizers:
+        return
+    del ranges["weight_decay"]
+    reason = (
+        f"weight_decay is left out: only optimizer={DECAYS_WEIGHTS} supports it; set it with "
+        "--hparams to vary weight_decay"
+    )
+    if not ranges:
+        raise UsageError(f"--hparams_range={name}: {reason}; no other range is left")
+    log.warning("hparams range %s: %s", name, reason)
 
 
 def _settings(

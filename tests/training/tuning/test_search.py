@@ -4,6 +4,8 @@ import pytest
 
 from support.small_runs import make_config
 from t2t_lite.errors import UserError
+from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.hparams.ranges import Range
 from t2t_lite.training.tuning import search
 from t2t_lite.training.tuning.config import TuningConfig
 
@@ -25,6 +27,35 @@ def test_settings_that_fit_no_trial(tmp_path, changes, message):
     with pytest.raises(UserError, match=message):
         search.run(make_config(tmp_path, tmp_path / "search", **changes), RANGE)
     assert not (tmp_path / "search").exists()
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "kept"), [("adam", False), ("adafactor", False), ("adam_w", True)]
+)
+def test_weight_decay_varies_only_with_an_optimizer_that_supports_it(
+    optimizer, kept, data_dir, tmp_path, caplog
+):
+    config = make_config(data_dir, tmp_path, f"optimizer={optimizer}")
+    assert ("weight_decay" in search._check(config, RANGE)) == kept
+    assert ("weight_decay is left out: only optimizer=adam_w supports it" in caplog.text) != kept
+
+
+@pytest.mark.parametrize(
+    ("optimizers", "kept"), [(("adam", "sgd"), False), (("adam", "adam_w"), True)]
+)
+def test_weight_decay_varies_beside_an_optimizer_that_supports_it(optimizers, kept):
+    ranges = {
+        "weight_decay": Range("float", 0.0, 1.0),
+        "optimizer": Range("categorical", choices=optimizers),
+    }
+    search._leave_out_weight_decay("mine", ranges, BasicHParams())
+    assert ("weight_decay" in ranges) == kept
+
+
+def test_a_range_of_weight_decay_alone_needs_an_optimizer_that_supports_it():
+    ranges = {"weight_decay": Range("float", 0.0, 1.0)}
+    with pytest.raises(UserError, match="set it with --hparams to vary weight_decay; no other"):
+        search._leave_out_weight_decay("mine", ranges, BasicHParams())
 
 
 def test_a_run_folder_becomes_no_search(tmp_path, monkeypatch):
