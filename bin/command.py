@@ -42,8 +42,6 @@ _TENSORFLOW_PATHS = {
     *("checkpoint_path", "data_dir", "export_dir", "model_dir", "output_dir", "output_path"),
     "warm_start_from",
 }
-# Flags whose value is a list, to which another flag may add.
-_LISTS = ("hparams", "decode_hparams")
 
 
 class Command:
@@ -188,7 +186,7 @@ class Command:
             flag = self.flags[name]
             new: Any = True if flag.kind is bool else meaning
             before = found.get(name, values[name].value if values[name].present else None)
-            if before and name in _LISTS:
+            if before and flag.listed:
                 new = f"{before},{new}"
             elif before not in (None, "", new):
                 raise UsageError(

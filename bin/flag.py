@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from absl import flags
 
 from t2t_lite import files
+from t2t_lite.errors import UsageError
 from t2t_lite.runs.config import TrainedModelConfig
 from t2t_lite.settings import Config, Setting, settings_by_group, settings_of
 
@@ -28,8 +29,14 @@ class Flag(Setting):
 
     def define(self, values: flags.FlagValues) -> None:
         """Adds the flag to absl's set, which parses it; `checked` checks the value."""
-        definition = _DEFINITIONS.get(self.kind, flags.DEFINE_string)
-        definition(self.name, self.default, self.help, flag_values=values)
+        if self.listed:
+            parser: flags.ArgumentParser[str] = flags.ArgumentParser()
+            serializer: flags.ArgumentSerializer[str] = flags.ArgumentSerializer()
+            flag = _ListFlag(parser, serializer, self.name, self.default, self.help)
+            flags.DEFINE_flag(flag, values)
+        else:
+            definition = _DEFINITIONS.get(self.kind, flags.DEFINE_string)
+            definition(self.name, self.default, self.help, flag_values=values)
         values[self.name].parser = _Parser(self, values[self.name].parser)
 
     def describe(self) -> str:
@@ -57,6 +64,23 @@ class _Parser(flags.ArgumentParser):
             return self._parser.parse(argument)
         except ValueError:
             return self._flag.checked(argument, f"--{self._flag.name}")
+
+
+class _ListFlag(flags.Flag):
+    """absl's flag, of whose values the last counts, for a list: the others would be lost."""
+
+    def parse(self, argument: Any) -> None:
+        """Takes a value.
+
+        Raises:
+            UsageError: the flag has another value already.
+        """
+        if self.present and self.value and argument not in ("", self.value):
+            raise UsageError(
+                f"--{self.name} is given twice: join its values, as "
+                f"--{self.name}={self.value},{argument}"
+            )
+        super().parse(argument)
 
 
 INDENT: dict[str, Any] = {"subsequent_indent": " " * 8, "break_on_hyphens": False}

@@ -50,6 +50,7 @@ COMMAND = Command(
                 "",
                 "Alternatively, average these checkpoints of the run folder, given by number or "
                 "name (best, newest) and separated by commas: 90000,100000.",
+                listed=True,
             ),
         ),
         "Result": (

@@ -70,6 +70,7 @@ COMMAND = Command(
                 "",
                 "Other scores to print, separated by commas, such as chrf,chrf_plus_plus,ter "
                 "(default: BLEU with and without case).",
+                listed=True,
             ),
         ),
     },

@@ -42,12 +42,14 @@ COMMAND = Command(
                 "",
                 "Name of a problem, a comma-separated list of names, or PREFIX*. Names joined by + "
                 "are one problem: a mixture.",
+                listed=True,
             ),
             Flag(
                 "exclude_problems",
                 str,
                 "",
                 "Comma-separated texts; problems whose names contain one of them are left out.",
+                listed=True,
             ),
             Flag("only_list", bool, False, "List the chosen problems and exit."),
             Flag(
@@ -104,7 +106,9 @@ COMMAND = Command(
                 "Hyperparameter set for which the report counts padding, pairs that are too long "
                 "and steps per epoch.",
             ),
-            Flag("hparams", str, "", "Changes to the hyperparameter set: NAME=VALUE,..."),
+            Flag(
+                "hparams", str, "", "Changes to the hyperparameter set: NAME=VALUE,...", listed=True
+            ),
         ),
     },
 )

@@ -50,6 +50,7 @@ COMMAND = Command(
                 "newest",
                 "Checkpoints, separated by commas: paths in any run folder, or, in --output_dir, "
                 "newest, best, averaged (the latest average), update numbers or file names.",
+                listed=True,
             ),
         ),
         "Data": (
@@ -64,12 +65,13 @@ COMMAND = Command(
             ),
         ),
         "How": (
-            Flag("metrics", str, "", METRICS_HELP),
+            Flag("metrics", str, "", METRICS_HELP, listed=True),
             Flag(
                 "decode_hparams",
                 str,
                 "",
                 "Changes to the problem's search settings: NAME=VALUE,... (t2t-decoder --help).",
+                listed=True,
             ),
             Flag("engine", str, TENSORFLOW, ENGINE_HELP, choices=ENGINES),
             Flag("compute_type", str, FLOAT32, COMPUTE_TYPE_HELP, choices=COMPUTE_TYPES),

@@ -50,6 +50,7 @@ COMMAND = Command(
                 "Marian and Hugging Face hold the settings that these programs know. Argos "
                 "Translate takes only source_language and target_language; Bergamot's engine takes "
                 "only shortlist.",
+                listed=True,
             ),
             Flag(
                 "quantization",

@@ -97,7 +97,7 @@ COMMAND = Command(
                 "",
                 "Name of the hyperparameter set; overrides hparams.json and flags.txt.",
             ),
-            Flag("hparams", str, "", "Changes to the hyperparameters: NAME=VALUE,..."),
+            Flag("hparams", str, "", "Changes to the hyperparameters: NAME=VALUE,...", listed=True),
             Flag(
                 "target_space_id",
                 int,

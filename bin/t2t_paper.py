@@ -91,6 +91,7 @@ COMMAND = Command(
                 str,
                 "",
                 "Changes to the hyperparameters of each training: NAME=VALUE,...",
+                listed=True,
             ),
         ),
         "Training, for Tables 2 and 3": (
@@ -107,6 +108,7 @@ COMMAND = Command(
                 "",
                 "Names of rows, such as transformer,gnmt in Table 2 and base,a1,big in Table 3 "
                 "(default: all).",
+                listed=True,
             ),
             Flag("seeds", int, 1, "Trainings per row, with different seeds.", minimum=1),
         ),
@@ -119,6 +121,7 @@ COMMAND = Command(
                 str,
                 "0.1,0.2,0.3",
                 "Dropout rates to try, for attention weights and for residual connections.",
+                listed=True,
             ),
             Flag(
                 "learning_rates",
@@ -126,8 +129,11 @@ COMMAND = Command(
                 "",
                 "Learning rates to try, in the unit of the set's schedule (default: the set's own "
                 "and twice that).",
+                listed=True,
             ),
-            Flag("beam_sizes", str, "4,10,21", "Beam sizes to try with each training."),
+            Flag(
+                "beam_sizes", str, "4,10,21", "Beam sizes to try with each training.", listed=True
+            ),
         ),
     },
 )

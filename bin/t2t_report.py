@@ -25,6 +25,7 @@ COMMAND = Command(
                 pathlib.Path,
                 "",
                 "Run folders, separated by commas, or the folder of a search.",
+                listed=True,
             ),
         ),
         "Output": (

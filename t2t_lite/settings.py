@@ -63,6 +63,7 @@ class Setting:
         group: title under which `--help` lists it.
         reads: whether it is the path of a file that is read; "-" is standard input.
         writes: whether it is the path of a file to write.
+        listed: whether a str holds several values, with commas between them.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Setting:
     group: str = ""
     reads: bool = False
     writes: bool = False
+    listed: bool = False
 
     @property
     def bounds(self) -> str:
@@ -185,6 +187,7 @@ def setting(
     path: bool = False,
     reads: bool = False,
     writes: bool = False,
+    listed: bool = False,
     group: str = "",
 ) -> T:
     """Declares a dataclass field as a setting.
@@ -201,6 +204,8 @@ def setting(
         path: whether a str holds a path, in which `~` is the home folder.
         reads: whether it is that of a file that is read; commands check that it is there.
         writes: whether it is that of a file to write; commands check that it can be written.
+        listed: whether a str holds several values, with commas between them; a command takes such a
+            flag once, so that none of them is lost.
         group: title under which `--help` lists this field and the following ones; "": unchanged.
 
     Returns:
@@ -208,7 +213,7 @@ def setting(
     """
     bounds = {"minimum": minimum, "maximum": maximum, "above": above, "below": below}
     told: dict[str, Any] = {"help": help, "choices": tuple(choices), **bounds}
-    told |= {"remedies": remedies, "reads": reads, "writes": writes}
+    told |= {"remedies": remedies, "reads": reads, "writes": writes, "listed": listed}
     metadata = {_KEY: told, "path": path or reads or writes, "group": group}
     field: Any = dataclasses.field(default=default, metadata=metadata)
     return typing.cast(T, field)

@@ -92,11 +92,12 @@ class DecoderConfig(Config):
         "",
         f"{CHECKPOINT_HELP} Several, separated by commas, decode together as an ensemble.",
         path=True,
+        listed=True,
     )
     problem: str = setting("", _MUST_AGREE)
     model: str = setting("", _MUST_AGREE)
     hparams_set: str = setting("", _MUST_AGREE)
-    hparams: str = setting("", "Changes to the run's hyperparameters: NAME=VALUE,...")
+    hparams: str = setting("", "Changes to the run's hyperparameters: NAME=VALUE,...", listed=True)
     decode_from_file: str = setting(
         "",
         "Text file to decode, one sentence (or a language model's prompt) per line; or a document "
@@ -175,7 +176,7 @@ class DecoderConfig(Config):
         "BLEU, or the problem's own score.",
         reads=True,
     )
-    metrics: str = setting("", METRICS_HELP)
+    metrics: str = setting("", METRICS_HELP, listed=True)
     engine: str = setting(TENSORFLOW, ENGINE_HELP, choices=ENGINES, group="Search")
     compute_type: str = setting(FLOAT32, COMPUTE_TYPE_HELP, choices=COMPUTE_TYPES)
     shortlist: str = setting(
@@ -186,7 +187,7 @@ class DecoderConfig(Config):
     )
     worker_gpu: int | None = setting(None, "GPUs to use; 0 uses the CPU (default: all).", minimum=0)
     decode_hparams: str = setting(
-        "", "Changes to the problem's search settings, listed below: NAME=VALUE,..."
+        "", "Changes to the problem's search settings, listed below: NAME=VALUE,...", listed=True
     )
 
     def __post_init__(self) -> None:

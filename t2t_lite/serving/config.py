@@ -23,6 +23,7 @@ class ServerConfig(TrainedModelConfig):
         "",
         "Changes to the problem's search settings: NAME=VALUE,... (t2t-decoder --help). beam_size "
         "is the largest n_best that a request may ask for.",
+        listed=True,
     )
     engine: str = setting(TENSORFLOW, ENGINE_HELP, choices=ENGINES)
     compute_type: str = setting(FLOAT32, COMPUTE_TYPE_HELP, choices=COMPUTE_TYPES)

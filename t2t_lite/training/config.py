@@ -64,7 +64,9 @@ class TrainerConfig(Config):
     model: str = setting(REQUIRED, "Name of the model.")
     hparams_set: str = setting(REQUIRED, "Name of the hyperparameter set.")
     hparams: str = setting(
-        "", "Changes to the hyperparameter set: NAME=VALUE,... (--help_hparams lists them)."
+        "",
+        "Changes to the hyperparameter set: NAME=VALUE,... (--help_hparams lists them).",
+        listed=True,
     )
 
     data_dir: str = setting(REQUIRED, "Folder of t2t-datagen's files.", path=True, group="Where")
@@ -155,12 +157,14 @@ class TrainerConfig(Config):
         "",
         "Changes to the problem's search settings in evaluations: NAME=VALUE,... (t2t-decoder "
         "--help).",
+        listed=True,
     )
     log_step_count_steps: int = setting(100, "Updates between progress lines.", minimum=1)
     callbacks: str = setting(
         "",
         "Names of callbacks that --t2t_usr_dir registers, separated by commas. A callback gets the "
         "metrics of progress lines and evaluations.",
+        listed=True,
     )
     profile: bool = setting(
         False,
@@ -179,6 +183,7 @@ class TrainerConfig(Config):
         "Train with several processes, one per HOST:PORT in this comma-separated list. All need "
         "the same flags except --worker_id, and must share --output_dir (default: the workers in "
         "the environment variable TF_CONFIG, in TensorFlow's format; without it, one process).",
+        listed=True,
     )
     worker_id: int | None = setting(
         None,

@@ -45,6 +45,7 @@ _GREETER = Command(
             Flag("loudness", float, 0.5, "In sones.", minimum=0),
             Flag("twice", bool, False, "Whether to repeat."),
             Flag("file", pathlib.Path, "", "Where to."),
+            Flag("gifts", str, "", "What with: A,B.", listed=True),
         ),
     },
 )
@@ -73,6 +74,7 @@ def test_defaults():
         "loudness": 0.5,
         "twice": False,
         "file": "",
+        "gifts": "",
         "t2t_usr_dir": "",
         "registry_help": False,
     }
@@ -86,6 +88,9 @@ def test_defaults():
         (["-to=you"], "to", "you"),
         (["--to=a=b,c=d"], "to", "a=b,c=d"),
         (["--to=a", "--to=b"], "to", "b"),
+        (["--gifts=a,b", "--gifts=a,b"], "gifts", "a,b"),
+        (["--gifts=", "--gifts=a"], "gifts", "a"),
+        (["--gifts=a", "--gifts="], "gifts", ""),
         (["--times=3"], "times", 3),
         (["--seed=-3"], "seed", -3),
         (["--loudness=2"], "loudness", 2.0),
@@ -121,6 +126,10 @@ def test_values(argv, name, value):
         (["--twice=maybe"], "--twice='maybe': expected true or false (Whether to repeat.)"),
         (["--notwice=1"], "does not take an argument"),
         (["--flagfile=/no/such/file"], "/no/such/file"),
+        (
+            ["--gifts=a,b", "--gifts", "c"],
+            "--gifts is given twice: join its values, as --gifts=a,b,c",
+        ),
     ],
 )
 def test_bad_command_lines_exit_with_2(argv, message):

@@ -47,6 +47,7 @@ class DatagenOptions(Config):
         "score in --pair_scores is less than X. best_share=X: its score is not among the best, "
         "which are the share X of all pairs. duplicates: the pair "
         "came before. unit=char: lengths are in characters, for languages without spaces.",
+        listed=True,
     )
     pair_scores: str = setting(
         "",

@@ -43,6 +43,7 @@ class DistillConfig(Config):
         "Run folder, for its newest checkpoint, or RUN/NAME: best, averaged, an update number or "
         "a file name. Several, separated by commas, translate together as an ensemble.",
         path=True,
+        listed=True,
         group="The teacher",
     )
     translations: str = setting(

@@ -30,9 +30,15 @@ class ScoresConfig(Config):
         False, f"{SKIP_BAD_HELP} Needed here if t2t-datagen reads the text with --skip_bad."
     )
     forward: str = setting(
-        "", f"Model that translates sources into targets. {_RUN}", path=True, group="The models"
+        "",
+        f"Model that translates sources into targets. {_RUN}",
+        path=True,
+        listed=True,
+        group="The models",
     )
-    backward: str = setting("", f"Model that translates targets into sources. {_RUN}", path=True)
+    backward: str = setting(
+        "", f"Model that translates targets into sources. {_RUN}", path=True, listed=True
+    )
     source_language: str = setting(
         "", "Language of the sources, if the models know several; empty: the models' default."
     )

@@ -19,6 +19,7 @@ class InsightsConfig(TrainedModelConfig):
         "",
         "Changes to the problem's search settings, when --target is not given: NAME=VALUE,... "
         "(t2t-decoder --help).",
+        listed=True,
     )
     output_file: str = setting(
         "", "File to write (default: OUTPUT_DIR/insights.FORMAT).", writes=True, group="Output"
