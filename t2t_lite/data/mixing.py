@@ -1,5 +1,6 @@
 """How the training examples of a problem, or of each problem of a mixture, are mixed."""
 
+import logging
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,6 +13,8 @@ from t2t_lite.data.problem import DatasetSplit, Problem
 from t2t_lite.data.records import count_records
 from t2t_lite.errors import DataError, UsageError
 from t2t_lite.hparams.basic import BasicHParams
+
+log = logging.getLogger(__name__)
 
 # Points between which changing rates follow a straight line over the examples, not the updates.
 _POINTS = 65
@@ -36,7 +39,7 @@ class MemberFiles(NamedTuple):
 
 
 def training_files(problem: Problem, data_dir: str, hparams: BasicHParams) -> list[MemberFiles]:
-    """Returns the training files of each of a problem's members.
+    """Returns the training files of each of a problem's members; warns if they need no temperature.
 
     Args:
         problem: the problem.
@@ -58,6 +61,13 @@ def training_files(problem: Problem, data_dir: str, hparams: BasicHParams) -> li
             f"run t2t-datagen --problem={problem.generated_by} again"
         )
     rates = problem.rates(sizes, hparams.mixture_temperature)
+    if hparams.mixture_temperature != 1 and [*rates] == [*problem.rates(sizes, 1)]:
+        log.warning(
+            "hparam mixture_temperature=%g has no effect on problem %s: it is for mixtures without "
+            "weights, whose members have different numbers of examples",
+            hparams.mixture_temperature,
+            problem.name,
+        )
     final = problem.final_rates or rates
     return [MemberFiles(*member) for member in zip(names, paths, rates, final, sizes, strict=True)]
 

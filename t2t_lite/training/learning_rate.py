@@ -8,14 +8,20 @@ no schedule does: `single_cycle_cos_decay` ends `learning_rate_decay_steps` afte
 curve if that is train_steps - learning_rate_warmup_steps), and `linear_decay` does not exist.
 """
 
+import functools
+import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from typing import Any, cast
 
 import keras
 import tensorflow as tf
 
 from t2t_lite.errors import UsageError, did_you_mean
 from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.settings import settings_by_group
+
+log = logging.getLogger(__name__)
 
 # T2T scales the legacy schemes by this factor for every optimizer of the Adam family.
 _LEGACY_ADAM_SCALE = 0.002
@@ -194,3 +200,47 @@ class Schedule(keras.optimizers.schedules.LearningRateSchedule):
     def get_config(self) -> dict[str, object]:
         """Returns the configuration, which Keras writes with a model; it is not read again."""
         return {"hparams": self.hparams.to_dict(), "ahead": self.ahead}
+
+
+def warn_of_unread(hparams: BasicHParams, names: Collection[str]) -> None:
+    """Warns of hparams of the learning rate that were given and that the schedule does not read.
+
+    Args:
+        hparams: determine the schedule.
+        names: those that were given.
+
+    Raises:
+        UsageError: the schedule has an unknown factor.
+    """
+    group = [setting.name for setting in settings_by_group(BasicHParams)["Learning rate"]]
+    noted = _Noting(hparams)
+    with tf.Graph().as_default():  # devices may yet be configured
+        Schedule(cast(BasicHParams, noted))(tf.constant(0))
+    read = [name for name in group if name in noted.names]
+    for name in group:
+        if name in names and name not in read:
+            _warn_once(
+                f"hparam {name} has no effect: learning_rate_schedule="
+                f"{hparams.learning_rate_schedule} reads only {', '.join(read[1:])}"
+            )
+
+
+class _Noting:
+    """Hparams that note which of them are read.
+
+    Attributes:
+        names: these.
+    """
+
+    def __init__(self, hparams: BasicHParams) -> None:
+        self.names: set[str] = set()
+        self._hparams = hparams
+
+    def __getattr__(self, name: str) -> Any:
+        self.names.add(name)
+        return getattr(self._hparams, name)
+
+
+@functools.cache
+def _warn_once(message: str) -> None:
+    log.warning(message)

@@ -16,8 +16,10 @@ from t2t_lite.runs import opening, run_creation
 from t2t_lite.runs.model_match import mismatch
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.settings import meant_by
 from t2t_lite.training.cluster.rendezvous import Settings
 from t2t_lite.training.config import TrainerConfig
+from t2t_lite.training.learning_rate import warn_of_unread
 from t2t_lite.training.objectives import objective_of
 
 log = logging.getLogger(__name__)
@@ -27,7 +29,7 @@ _OWN = {"worker_hosts", "worker_id", "data_dir", "output_dir"}
 
 
 def resolve_hparams(config: TrainerConfig) -> BasicHParams:
-    """Returns the hyperparameter set with the run's changes.
+    """Returns the hyperparameter set with the run's changes; warns of those without effect.
 
     With the hparam `warm_start_model`, fields that describe the model come from the run that it
     continues.
@@ -51,6 +53,7 @@ def resolve_hparams(config: TrainerConfig) -> BasicHParams:
     if hparams.warm_start_model:
         hparams = _with_model_of_warm_start(config, hparams).override(config.hparams)
     objective_of(model, hparams).require_possible(hparams)
+    warn_of_unread(hparams, meant_by(config.hparams))
     return hparams.freeze()
 
 

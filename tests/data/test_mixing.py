@@ -260,6 +260,17 @@ def test_rates_are_by_size_temperature_or_weight(folder):
     assert rates(f"{FRENCH}:1+{GERMAN}:2+{CZECH}_rev:1", 5.0) == [0.25, 0.5, 0.25]
 
 
+def test_a_temperature_without_effect_is_a_warning(folder, data_dir, caplog):
+    hparams = BasicHParams(mixture_temperature=5.0)
+    training_files(registry.problem(MIXTURE), folder, hparams)
+    training_files(registry.problem("text2text_tmpdir"), str(data_dir), BasicHParams())
+    assert not caplog.messages
+    weighted = f"{FRENCH}:1+{GERMAN}:2+{CZECH}_rev:1"
+    for name, data in ((weighted, folder), ("text2text_tmpdir", data_dir)):
+        training_files(registry.problem(name), str(data), hparams)
+        assert f"mixture_temperature=5 has no effect on problem {name}: " in caplog.messages[-1]
+
+
 def test_rates_that_change_need_steps_and_steps_rates_that_change(folder):
     annealed = registry.problem(f"{GERMAN}:3..1+{FRENCH}:1..1+{CZECH}_rev:4..6")
     hparams = BasicHParams(mixture_annealing_steps=100)

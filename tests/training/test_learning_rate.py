@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 
@@ -8,7 +9,7 @@ from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.settings import settings_of
 from t2t_lite.training import learning_rate
-from t2t_lite.training.learning_rate import Schedule
+from t2t_lite.training.learning_rate import Schedule, warn_of_unread
 
 # The factors of a schedule, each of at most so many operations.
 TERMS = 5 * 6
@@ -150,3 +151,27 @@ def test_the_fields_name_every_scheme_and_factor():
     assert {*fields["learning_rate_decay_scheme"].choices} == {"", *learning_rate._SCHEMES}
     words = fields["learning_rate_schedule"].help.replace(",", " ").replace(";", " ").split()
     assert {word.rstrip(":") for word in words} >= {*learning_rate._FACTORS}
+
+
+@pytest.mark.parametrize(
+    ("schedule", "given", "read"),
+    [
+        ("constant*linear_warmup", "learning_rate", "learning_rate_constant, .*_warmup_steps, "),
+        ("legacy", "learning_rate_constant", "learning_rate, learning_rate_decay_scheme, "),
+        ("rsqrt_decay", "learning_rate_decay_steps", "learning_rate_warmup_steps, "),
+        ("constant", "learning_rate_constant", ""),
+        ("constant", "learning_rate_minimum", ""),
+        ("exp_decay", "learning_rate_decay_staircase", ""),
+        ("legacy", "learning_rate", ""),
+        ("constant", "hidden_size", ""),
+    ],
+)
+def test_what_the_schedule_does_not_read_is_a_warning(schedule, given, read, caplog):
+    learning_rate._warn_once.cache_clear()
+    for _ in range(2):
+        warn_of_unread(small(learning_rate_schedule=schedule), [given])
+    line = (
+        rf"hparam {given} has no effect: .*={re.escape(schedule)} reads only {read}learning_rate_"
+    )
+    assert len(caplog.messages) == bool(read)
+    assert all(re.match(line, message) for message in caplog.messages)

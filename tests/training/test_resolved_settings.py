@@ -35,6 +35,14 @@ def other_than(config: TrainerConfig, **changes) -> str | None:
     )
 
 
+def test_a_change_that_the_schedule_does_not_read_is_a_warning(config, caplog):
+    changes = "hidden_size=8,learning_rate_decay_steps=7"
+    resolve_hparams(dataclasses.replace(config, hparams=changes))
+    assert [line.partition(":")[0] for line in caplog.messages] == [
+        "hparam learning_rate_decay_steps has no effect"
+    ]
+
+
 @pytest.fixture
 def copy(data_dir, tmp_path):
     return shutil.copytree(data_dir, tmp_path / "copy")
