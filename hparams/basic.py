@@ -14,6 +14,9 @@ from t2t_lite.settings import HParams, setting, settings_of
 
 log = logging.getLogger(__name__)
 
+# The title of the hparams that change the examples of each epoch.
+DRAWN_ANEW = "Sampling of subwords, noise and augmentation, drawn anew every epoch"
+
 PARTS = ("embeddings", "encoder", "decoder", "output")  # of a model, as `frozen` names them
 
 # Fields of `BasicHParams` that describe the model, not its training.
@@ -102,7 +105,7 @@ class BasicHParams(HParams):
         "Probability of skipping a merge of SentencePiece BPE (Provilkov et al. 2020: 0.1).",
         minimum=0,
         maximum=1,
-        group="Sampling of subwords, noise and augmentation, drawn anew every epoch",
+        group=DRAWN_ANEW,
     )
     unigram_alpha: float = setting(
         0.0,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from t2t_lite.data.batching import BatchingScheme
+from t2t_lite.data.batching import BatchingScheme, batch_parts
 from t2t_lite.data.generation import record_text
 from t2t_lite.data.generation.cleaning import Cleaner, CleaningRules
 from t2t_lite.data.generation.config import DatagenOptions
@@ -22,8 +22,9 @@ from t2t_lite.data.generation.generator import check_cleaning, seed_random
 from t2t_lite.data.generation.lengths import SIDES, Lengths, arrays, describe, table
 from t2t_lite.data.problem import DatasetSplit, Problem
 from t2t_lite.data.text_problems import Text2TextProblem
-from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.hparams.basic import DRAWN_ANEW, BasicHParams
 from t2t_lite.progress import progress
+from t2t_lite.settings import settings_by_group
 from t2t_lite.text.number_encoder import NumberEncoder
 from t2t_lite.text.sample import Sample
 from t2t_lite.text.text_encoder import EOS_ID
@@ -62,7 +63,9 @@ def report(
         if isinstance(member, Text2TextProblem):
             check_cleaning(member, options)
     if hparams is not None:
-        BatchingScheme.from_hparams(hparams, training=True)  # raise its errors before the work
+        # Raise their errors before the work.
+        BatchingScheme.from_hparams(hparams, training=True)
+        batch_parts(hparams, replicas=1)
     for member in problem.members:
         yield from _report(member, data_dir, tmp_dir, options, hparams)
 
@@ -297,10 +300,15 @@ def describe_batches(tokens: Lengths, hparams: BasicHParams) -> str:
         hparams: determine the batches; one replica is assumed.
     """
     scheme = BatchingScheme.from_hparams(hparams, training=True)
+    parts = batch_parts(hparams, replicas=1)
     lengths, pairs = arrays(tokens)
-    for side, limit in enumerate((hparams.max_input_seq_length, hparams.max_target_seq_length)):
-        if limit:
-            lengths[:, side] = lengths[:, side].clip(max=limit)
+    sources, targets = lengths.T  # [n], views
+    if hparams.max_input_seq_length:
+        sources.clip(max=hparams.max_input_seq_length, out=sources)
+    if hparams.prepends_inputs:
+        targets += sources + 1
+    if hparams.max_target_seq_length:
+        targets.clip(max=hparams.max_target_seq_length, out=targets)
     longer = lengths.max(axis=1)
     too_long, too_short = longer > scheme.max_length, longer < scheme.min_length
     buckets = np.array([scheme.bucket(length) for length in longer])
@@ -309,12 +317,12 @@ def describe_batches(tokens: Lengths, hparams: BasicHParams) -> str:
     for bucket in np.unique(buckets[buckets >= 0]):
         inside = buckets == bucket
         members = pairs[inside].sum()
-        sentences = scheme.batch_sizes[bucket] * hparams.accumulate_steps
+        sentences = scheme.batch_sizes[bucket] * parts
         steps += members / sentences
         for side in lengths[inside].T:
             cells += members * _expected_maximum(side, pairs[inside], sentences)
             used += side @ pairs[inside]
-    return table(
+    counts = table(
         [
             [f"batches of batch_size={hparams.batch_size}", "one replica"],
             ["pairs in an epoch", f"{pairs[buckets >= 0].sum():,}"],
@@ -327,6 +335,10 @@ def describe_batches(tokens: Lengths, hparams: BasicHParams) -> str:
             ["steps per epoch", f"{steps:,.1f}"],
         ]
     )
+    changes = [s.name for s in settings_by_group(BasicHParams)[DRAWN_ANEW]]
+    given = [f"{name}={value:g}" for name in changes if (value := getattr(hparams, name))]
+    note = f"not counted: what {', '.join(given)} changes when the model is trained\n"
+    return counts + note if given else counts
 
 
 def _expected_maximum(values: np.ndarray, weights: np.ndarray, draws: int) -> float:

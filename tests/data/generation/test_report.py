@@ -19,6 +19,7 @@ from t2t_lite.data.problem import DatasetSplit, three_splits
 from t2t_lite.data.text_problems import Text2SelfProblem, Text2TextProblem
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.text.sample import Sample
 from t2t_lite.text.text_encoder import VocabType
 
@@ -165,6 +166,8 @@ def test_each_vocabulary_has_its_own_coverage():
 
 # ---- batches
 
+PREPENDED = {"prepend_mode": "prepend_inputs_masked_attention"}
+
 
 @pytest.mark.parametrize(
     ("lengths", "hparams", "rows"),
@@ -176,20 +179,42 @@ def test_each_vocabulary_has_its_own_coverage():
             {"batch_size": 40, "optimizer_multistep_accumulate_steps": 2},
             ["50", "0", "0.0%", "6.2"],
         ),
+        (
+            {(8, 4): 50},
+            {"batch_size": 40, "effective_batch_size": 75},
+            ["50", "0", "0.0%", "6.2"],
+        ),
         ({(99, 3): 7}, {"max_input_seq_length": 9}, ["7", "0", None, None]),
+        # Targets of 4 + 1 + 4 and 6 + 1 + 4 subwords; 2 sentences of up to 10.
+        ({(4, 4): 3, (6, 4): 7}, {"batch_size": 20, **PREPENDED}, ["3", "7", "0.0%", "1.5"]),
         ({(99, 3): 7}, {}, ["0", "7", "-", "0.0"]),
     ],
 )
 def test_batches_of_pairs(lengths, hparams, rows):
-    text = describe_batches(Lengths(lengths), BasicHParams(max_length=10, **hparams))
+    text = describe_batches(Lengths(lengths), TransformerHParams(max_length=10, **hparams))
     names = "pairs in an epoch", "dropped: longer than max_length=10", "padding", "steps per epoch"
     found = [row(text, name)[0] for name in names]
     assert [cell and known for cell, known in zip(found, rows, strict=True)] == rows
 
 
-def test_hparams_are_checked_before_anything_is_read():
-    blocks = report(Zoo(), "", "", DatagenOptions(), BasicHParams(min_length=9, max_length=8))
-    with pytest.raises(UsageError, match="min_length=9 exceeds max_length=8"):
+def test_what_is_drawn_anew_is_not_counted():
+    text = describe_batches(Lengths({(8, 4): 50}), BasicHParams())
+    hparams = BasicHParams(bpe_dropout=0.1, source_typo_noise=0.05)
+    line = "not counted: what bpe_dropout=0.1, source_typo_noise=0.05 changes when the model"
+    assert describe_batches(Lengths({(8, 4): 50}), hparams).startswith(text + line)
+    assert "not counted" not in text
+
+
+@pytest.mark.parametrize(
+    ("hparams", "message"),
+    [
+        ({"min_length": 9, "max_length": 8}, "min_length=9 exceeds max_length=8"),
+        ({"effective_batch_size": 9, "optimizer": "multistep_adam"}, "effective_batch_size=9 sets"),
+    ],
+)
+def test_hparams_are_checked_before_anything_is_read(hparams, message):
+    blocks = report(Zoo(), "", "", DatagenOptions(), BasicHParams(**hparams))
+    with pytest.raises(UsageError, match=message):
         next(blocks)
 
 
