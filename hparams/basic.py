@@ -56,7 +56,9 @@ class BasicHParams(HParams):
         group="Batches",
     )
     effective_batch_size: int = setting(
-        0, "Subwords per update, reached by accumulation; 0: not set.", minimum=0
+        0,
+        "At least so many subwords per update, by accumulation of whole batches; 0: not set.",
+        minimum=0,
     )
     max_length: int = setting(
         256, "Subwords; training drops longer examples; 0: batch_size.", minimum=0

@@ -1,6 +1,7 @@
 """What a training does before its first step: it says what it has, and tries the largest batch."""
 
 import logging
+import math
 
 import tensorflow as tf
 
@@ -18,6 +19,9 @@ from t2t_lite.training.step import TrainStep
 from t2t_lite.training.training_data import TrainingData
 
 log = logging.getLogger(__name__)
+
+# A batch that exceeds the wanted one by a greater share is worth a warning.
+_EXCESS = 0.15
 
 
 def log_settings(
@@ -39,6 +43,8 @@ def log_settings(
     if summary := frozen_summary(model):
         log.info("%s", summary)
     log.info("%s", size_of_batches(run.hparams, run.parts, replicas))
+    if line := excess_of_batches(run.hparams, run.parts):
+        log.warning("%s", line)
     on_cpu = all("CPU" in name for name in strategy.extended.worker_devices)
     if on_cpu and (line := processor.slow_dtype(run.hparams.dtype)):
         log.warning("%s", line)
@@ -59,6 +65,18 @@ def size_of_batches(hparams: BasicHParams, parts: int, replicas: int) -> str:
     if parts == 1:
         return largest
     return f"{largest}, in {parts} parts: {replicas} devices × {parts // replicas} accumulation"
+
+
+def excess_of_batches(hparams: BasicHParams, parts: int) -> str:
+    """Returns that a batch is much larger than the wanted one, and the remedy; empty if not."""
+    wanted, size = hparams.effective_batch_size, parts * hparams.batch_size
+    if not wanted or size - wanted <= _EXCESS * wanted:
+        return ""
+    return (
+        f"hparam effective_batch_size={wanted}: an update has up to {size:,} subwords per side, "
+        f"{parts} × batch_size={hparams.batch_size}; for the wanted size, start a run with "
+        f"batch_size={math.ceil(wanted / parts)}"
+    )
 
 
 def try_largest_batch(train_step: TrainStep, data: TrainingData, workers: Workers) -> None:

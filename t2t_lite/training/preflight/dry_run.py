@@ -29,7 +29,7 @@ from t2t_lite.training.config import TrainerConfig
 from t2t_lite.training.preflight import memory
 from t2t_lite.training.preflight.probe import Cost, DoesNotFitError, Request, measure
 from t2t_lite.training.resolved_settings import resolve_hparams
-from t2t_lite.training.start import size_of_batches
+from t2t_lite.training.start import excess_of_batches, size_of_batches
 
 _SECONDS = 600.0  # for each of the two probes
 _TIMED_BATCHES = 10
@@ -151,6 +151,8 @@ def _measure(request: Request, hparams: BasicHParams) -> Cost:
 
 def _print_model(cost: Cost, hparams: BasicHParams) -> None:
     print(size_of_batches(hparams, cost.parts, cost.replicas))
+    if line := excess_of_batches(hparams, cost.parts):
+        print(line)
     print(
         f"MiB per device: weights {_mib(cost.weights)}, their gradients {_mib(cost.gradients)}, "
         f"optimizer {_mib(cost.slots)}"
