@@ -57,6 +57,13 @@ class NumbersExact(OutputMetric):
             for output, reference in pairs
         ]
 
+    def caution(self, segments: Sequence[Segment]) -> str:
+        """Returns that there are no numbers."""
+        texts = (text for segment in segments for text in (segment.output, segment.reference))
+        if any(map(_numbers, texts)):
+            return ""
+        return "no segment has a number, so that the score says nothing; leave it out"
+
 
 def _numbers(text: str) -> Counter[tuple[str, str]]:
     """Counts the words with a digit, each with the word that follows it ("" at the end)."""

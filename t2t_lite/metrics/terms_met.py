@@ -42,5 +42,15 @@ class TermsMet(OutputMetric):
             rows.append((sum(use.met for use in found), sum(use.wanted.times for use in found)))
         return rows
 
+    def caution(self, segments: Sequence[Segment]) -> str:
+        """Returns that the sources ask for no term."""
+        terms = self._read().of_source_form
+        if any(terms.wanted(source_form(segment.source)) for segment in segments):
+            return ""
+        return (
+            f"no source has a term of {self._path}, so that the score says nothing; give the list "
+            "of terms of these sources"
+        )
+
     def _read(self) -> TermList:
         return TermList.read(self._path)

@@ -173,6 +173,14 @@ def test_the_metric_counts_what_is_met(files):
     assert score.values == {f"terms_met:{files['terms']}": 50.0}
 
 
+def test_the_metric_says_that_no_source_has_a_term(files, caplog):
+    name = f"terms_met:{files['terms']}"
+    score_outputs(name, [Output("Katze")] * 2, ["", ""], ["no terms", "a cat"])
+    assert not caplog.messages
+    score_outputs(name, [Output("Katze")], [""], ["no terms"])
+    assert f": no source has a term of {files['terms']}, so that the score" in caplog.text
+
+
 def test_the_metric_finds_terms_that_look_equal(tmp_path):
     path = tmp_path / "terms.tsv"
     path.write_text(f"{unicodedata.normalize('NFD', 'café')} au lait\tMilchkaffee\n", "utf-8")

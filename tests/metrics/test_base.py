@@ -212,6 +212,14 @@ def test_segments_without_numbers_do_not_count():
     assert_close(found.values["numbers_exact"], 100 * 2 / 3, terms=4, dtype="float64")
 
 
+@pytest.mark.parametrize(
+    ("output", "reference", "warned"), [("one", "none", True), ("1", "", False), ("", "1", False)]
+)
+def test_no_numbers_are_a_warning(output, reference, warned, caplog):
+    score_outputs("numbers_exact", [Output(""), Output(output)], ["", reference])
+    assert (": no segment has a number, so that the score says nothing" in caplog.text) == warned
+
+
 def test_missing_trees_are_asked_for():
     with pytest.raises(DataError, match=r"bracketing_f1 needs bracketed trees; output 2: "):
         score_outputs("bracketing_f1", [Output("(S (NN a))"), Output("a cat")], ["(S (NN a))"] * 2)
