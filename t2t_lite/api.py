@@ -317,7 +317,8 @@ def dataset(
         UsageError: a name is unknown, a hparam is one of the model's, or hparams contradict each
             other.
         UserError: a data file is missing.
-        DataError: the training data lacks the alignments that a hparam needs.
+        DataError: the training data lacks the alignments that a hparam needs, or has no example
+            that the hparams keep.
     """
     import tensorflow as tf
 
@@ -337,7 +338,9 @@ def dataset(
     folder = _expanded(data_dir)
     if dataset_split == DatasetSplit.TRAIN:
         epochs = None if repeat else _next_epoch()
-        batches = TrainingData(problem, folder, settings, seed).batches(1, epochs)
+        training = TrainingData(problem, folder, settings, seed)
+        training.require_examples()
+        batches = training.batches(1, epochs)
     else:
         paths = problem.existing_filepaths(folder, dataset_split)
         scheme = BatchingScheme.from_hparams(settings, training=False)

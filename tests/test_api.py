@@ -22,7 +22,7 @@ from support.small_runs import generate_pairs, noisy_run
 from support.terms import forward_terms
 from t2t_lite import registry
 from t2t_lite.data.generation import generator
-from t2t_lite.errors import UsageError, UserError
+from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.problems.text2text_tmpdir import Text2textTmpdir
 from t2t_lite.search.penalties import Penalty
 from t2t_lite.training.config import TrainerConfig
@@ -264,6 +264,13 @@ def test_batches_weigh_tokens_but_not_padding(data):
         t2t.dataset("text2text_tmpdir", "trian", data_dir=data)
     with pytest.raises(UsageError, match=r"'rdrop_alpha' does not change batches.*, bpe_dropout,"):
         t2t.dataset("text2text_tmpdir", data_dir=data, batch_size=100, rdrop_alpha=5.0)
+
+
+@pytest.mark.integration
+def test_no_batch_waits_for_examples_that_are_all_too_long(data):
+    for repeat in (False, True):
+        with pytest.raises(DataError, match=r"no usable example: .*dropped above max_length=2;"):
+            t2t.dataset("text2text_tmpdir", data_dir=data, repeat=repeat, max_length=2)
 
 
 @pytest.mark.integration

@@ -57,6 +57,14 @@ class TrainingData:
         self._hparams = hparams
         self._seed = seed
 
+    def require_examples(self) -> None:
+        """Checks that the first examples of each member have one that batches keep.
+
+        Raises:
+            DataError: none of a member is usable, so that batches might wait for one without end.
+        """
+        _ = self._counted
+
     def statistics(self) -> Iterator[str]:
         """Yields a line on the first examples of each member of the problem.
 
