@@ -39,13 +39,16 @@ class Text2textTmpdir(Text2TextProblem):
         """Training, evaluation and, if its files exist, test."""
         return [*super().dataset_splits, {"split": DatasetSplit.TEST, "shards": 1}]
 
+    def optional_files(self, split: str) -> Sequence[str]:
+        """Returns the names of the files of the test split."""
+        return [path.name for path in self._files("", split)] if split == DatasetSplit.TEST else []
+
     def splits_to_generate(self, tmp_dir: str) -> Sequence[dict[str, Any]]:
-        """Returns all splits, except a test split without any file."""
-        has_test = self._has_files(tmp_dir, DatasetSplit.TEST)
+        """Returns all splits, except an optional one without any file."""
         return [
             entry
             for entry in self.dataset_splits
-            if has_test or entry["split"] != DatasetSplit.TEST
+            if not self.optional_files(entry["split"]) or self._has_files(tmp_dir, entry["split"])
         ]
 
     def split_settings(self, tmp_dir: str) -> dict[str, Any]:

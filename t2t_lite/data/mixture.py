@@ -178,6 +178,13 @@ class MultilingualProblem(Text2TextProblem):
         paths = [path for member in having for path in member.filepaths(data_dir, split)]
         return paths or super().filepaths(data_dir, split)  # which names the splits
 
+    def existing_filepaths(self, data_dir: str, split: str) -> list[str]:
+        """Returns the data files of those members that have a split; see the base class."""
+        having = [member for member in self.members if member.has_split(split)]
+        having = [member for member in having if member.has_split(split, data_dir)] or having
+        paths = [path for one in having for path in one.existing_filepaths(data_dir, split)]
+        return paths or super().existing_filepaths(data_dir, split)  # which names the splits
+
     def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
         """Returns the existing files of all members."""
         found = (member.source_files(tmp_dir, dataset_split) for member in self.members)

@@ -169,6 +169,10 @@ class Member(Text2TextProblem):
             return entries
         return [entry for entry in entries if entry["split"] == DatasetSplit.TRAIN]
 
+    def optional_files(self, split: str) -> Sequence[str]:
+        """Returns the problem's."""
+        return self.of.optional_files(split)
+
     @property
     def reads_pairs(self) -> bool:
         """Whether the problem has sources."""

@@ -242,9 +242,22 @@ class Problem(abc.ABC):
             {"split": DatasetSplit.EVAL, "shards": 1},
         ]
 
-    def has_split(self, split: str) -> bool:
-        """Whether `dataset_splits` has a split."""
-        return any(entry["split"] == split for entry in self.dataset_splits)
+    def has_split(self, split: str, data_dir: str | None = None) -> bool:
+        """Whether `dataset_splits` has a split; if it is optional, whether `data_dir` has it, too.
+
+        Args:
+            split: of `DatasetSplit`.
+            data_dir: folder of the data; None: no optional split is missing.
+        """
+        if not any(entry["split"] == split for entry in self.dataset_splits):
+            return False
+        if data_dir is None or not self.optional_files(split):
+            return True
+        return any(pathlib.Path(path).is_file() for path in self.filepaths(data_dir, split))
+
+    def optional_files(self, split: str) -> Sequence[str]:
+        """Returns what a split is made of in `--tmp_dir`, if it is optional; none if it is not."""
+        return []
 
     def filepaths(self, data_dir: str, split: str) -> list[str]:
         """Returns the data files of a split, whether they exist or not.
@@ -270,8 +283,10 @@ class Problem(abc.ABC):
         paths = self.filepaths(data_dir, split)
         for path in paths:
             if not pathlib.Path(path).is_file():
+                texts = " and ".join(self.optional_files(split))
+                first = f"put {texts} into --tmp_dir, and " if texts else ""
                 raise UserError(
-                    f"no data for {self.name!r}: {path} is missing; generate it with "
+                    f"no data for {self.name!r}: {path} is missing; {first}generate it with "
                     f"t2t-datagen --problem={self.generated_by} --data_dir={data_dir}, or, if the "
                     "data has moved, name its folder with --data_dir"
                 )

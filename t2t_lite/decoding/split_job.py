@@ -52,7 +52,7 @@ def decode_split(
         )
     data_dir, split, paths = split_files(trained[0], config)
     run.refuse_other_vocabulary(data_dir)
-    parts = _scored_parts(run.problem, split, config)
+    parts = _scored_parts(run.problem, split, data_dir, config)
     path, inputs, targets = _split_outputs(config, run, decoder)
     if path:
         scored_by = metric_files(name for part in parts for name in part.metrics)
@@ -93,15 +93,15 @@ def split_files(trained: TrainedModel, config: DecoderConfig) -> tuple[str, str,
     return data_dir, split, trained.run.problem.existing_filepaths(data_dir, split)
 
 
-def _scored_parts(problem: Problem, split: str, config: DecoderConfig) -> list[Part]:
+def _scored_parts(problem: Problem, split: str, data_dir: str, config: DecoderConfig) -> list[Part]:
     """Returns what is scored on its own, each by checked metrics: --metrics, or else its own."""
     given = split_metrics(config.metrics)
     found = []
-    for part in parts_of(problem, split, given):
+    for part in parts_of(problem, split, given, data_dir):
         names = given or output_metrics(part.metrics)
         check_metrics(names, part.problem.target_language)
         found.append(dataclasses.replace(part, metrics=names))
-    for name in without_split(problem, split):
+    for name in without_split(problem, split, data_dir):
         log.info("%s has no %s split and is left out", name, split)
     return found
 

@@ -70,26 +70,29 @@ class Part:
         return f"{self.label} {text}" if self.label else text
 
 
-def parts_of(problem: Problem, split: str, metrics: Sequence[str] = ()) -> list[Part]:
+def parts_of(
+    problem: Problem, split: str, metrics: Sequence[str] = (), data_dir: str | None = None
+) -> list[Part]:
     """Returns what is evaluated of a split.
 
     Args:
         problem: any; the parts of a mixture are the members that have the split.
         split: of `DatasetSplit`.
         metrics: names; none: those of the problem, and for a member its own as well.
+        data_dir: as for `Problem.has_split`.
     """
     given = tuple(metrics)
     found = [
         Part(label, member, given or tuple(dict.fromkeys([*problem.metrics, *member.metrics])))
         for label, member in _labelled(problem).items()
-        if member.has_split(split)
+        if member.has_split(split, data_dir)
     ]
     return found or [Part("", problem, given or problem.metrics)]  # reading it tells what is wrong
 
 
-def without_split(problem: Problem, split: str) -> list[str]:
+def without_split(problem: Problem, split: str, data_dir: str | None = None) -> list[str]:
     """Returns the names of the members that a split's evaluation leaves out."""
-    return [m.name for m in _labelled(problem).values() if not m.has_split(split)]
+    return [m.name for m in _labelled(problem).values() if not m.has_split(split, data_dir)]
 
 
 def _labelled(problem: Problem) -> dict[str, Problem]:

@@ -92,7 +92,8 @@ def score_checkpoints(
     folders = [str(pathlib.Path(path).parent) for path in checkpoints]
     runs = [RunFolder.open(folder) for folder in dict.fromkeys(folders)]
     problem = runs[0].problem
-    parts = parts_of(problem, split, metrics)
+    first_data = data_dir or runs[0].data_dir
+    parts = parts_of(problem, split, metrics, first_data)
     if segments_file:
         _check_segments(segments_file, runs, parts)
     for part in parts:
@@ -100,7 +101,7 @@ def score_checkpoints(
         for run in runs:  # a missing file is named before a model is built
             part.problem.existing_filepaths(data_dir or run.data_dir, split)
     wanted = {part.label: part.metrics for part in parts}
-    for name in without_split(problem, split):
+    for name in without_split(problem, split, first_data):
         log.info("%s has no %s split and is left out", name, split)
     scorer = functools.cache(
         lambda folder: _Scorer(folder, strategy, data_dir, decode_hparams, engine)
@@ -225,7 +226,7 @@ class _Scorer:
         step = self.run.restore_weights(self._model, checkpoint)
         engine = self._engine(checkpoint)
         scored = []
-        for part in parts_of(self.run.problem, split):
+        for part in parts_of(self.run.problem, split, data_dir=self._data_dir):
             names = output_metrics(metrics.get(part.label, ()))  # none: another problem's part
             scored.append(self._scored(part, split, engine, names))
         return _Scored(checkpoint, step, scored)

@@ -110,10 +110,10 @@ class Evaluator:
         self._workers = workers
         self._decodes = decodes
         self._callbacks = callbacks or Callbacks()
-        self.parts = parts_of(run.problem, split)
+        self.parts = parts_of(run.problem, split, data_dir=data_dir)
         for part in self.parts:
             part.check()
-        for name in without_split(run.problem, split):
+        for name in without_split(run.problem, split, data_dir):
             log.info("%s has no %s split: evaluations leave it out", name, split)
         self._teacher_forced = TeacherForced(strategy, model, run)
         devices = strategy.extended.worker_devices

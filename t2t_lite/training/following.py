@@ -57,8 +57,9 @@ def run(config: TrainerConfig, callbacks: Sequence[Callback] = ()) -> None:
     # What is wrong is refused before the wait.
     resolve_decode_hparams(config)
     called = Callbacks.of(config.callbacks, callbacks)
-    for part in parts_of(registry.problem(config.problem), schedule.split(config.eval_split)):
-        part.problem.existing_filepaths(config.data_dir, schedule.split(config.eval_split))
+    problem, split = registry.problem(config.problem), schedule.split(config.eval_split)
+    for part in parts_of(problem, split, data_dir=config.data_dir):
+        part.problem.existing_filepaths(config.data_dir, split)
     with StopSignals() as stop:
         with followers.Follower(folder, schedule.folder) as follower:
             _wait_for_run(folder, config.eval_timeout_mins)

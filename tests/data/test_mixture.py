@@ -1,4 +1,5 @@
 import json
+import pathlib
 from collections import Counter
 
 import pytest
@@ -16,6 +17,7 @@ from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.data.records import read_examples
 from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.metrics.parts import parts_of, without_split
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -157,6 +159,32 @@ def test_members_have_files_of_their_own(folder, split):
     assert whole == [
         path for m in problem.members for path in m.existing_filepaths(str(folder), split)
     ]
+
+
+def test_an_optional_split_without_files_is_left_out(tmp_path):
+    class WithOwnText(MultilingualProblem):
+        base_name = "with_own_text"
+        directions = (Direction("text2text_tmpdir", target_language="de"), FRENCH)
+
+    problem, folder = WithOwnText(), str(tmp_path)
+    own, french = problem.members
+    (path,) = french.filepaths(folder, "test")
+    pathlib.Path(path).write_bytes(b"x")
+    assert problem.existing_filepaths(folder, "test") == [path]
+    assert [part.label for part in parts_of(problem, "test", data_dir=folder)] == ["fr"]
+    assert without_split(problem, "test", folder) == ["text2text_tmpdir"]
+    assert [part.label for part in parts_of(problem, "eval", data_dir=folder)] == ["de", "fr"]
+
+    (path,) = own.filepaths(folder, "test")
+    pathlib.Path(path).write_bytes(b"x")
+    assert [part.label for part in parts_of(problem, "test", data_dir=folder)] == ["de", "fr"]
+
+
+def test_an_optional_split_of_no_member_names_its_texts(tmp_path):
+    problem = registry.problem("text2text_tmpdir+text2text_tmpdir_rev")
+    (part,) = parts_of(problem, "test", data_dir=str(tmp_path))
+    with pytest.raises(UserError, match=r"put inputs\.test\.txt and targets\.test\.txt into --tmp"):
+        part.problem.existing_filepaths(str(tmp_path), "test")
 
 
 def test_names_of_files_stay_short(folder):

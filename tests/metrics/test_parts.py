@@ -19,7 +19,7 @@ def problem(source="en", target="de", name="", metrics=("bleu",), splits=("train
         source_language=source,
         target_language=target,
         metrics=metrics,
-        has_split=lambda split: split in splits,
+        has_split=lambda split, data_dir=None: split in splits,
     )
 
 

@@ -97,7 +97,11 @@ def test_registered_problems_generate_from_the_four_files(raw, data, name, vocab
 def test_a_test_split_is_made_if_its_files_are_there(raw, data):
     generate_data(FewFiles(), str(data), str(raw))
     assert not (data / "text2text_tmpdir-test-00000-of-00001").exists()
-    with pytest.raises(UserError, match="text2text_tmpdir-test-00000-of-00001 is missing"):
+    with pytest.raises(
+        UserError,
+        match=r"-test-00000-of-00001 is missing; put inputs\.test\.txt and targets\.test\.txt into "
+        "--tmp_dir, and generate it with t2t-datagen",
+    ):
         FewFiles().existing_filepaths(str(data), "test")
 
     write_lines(raw / "inputs.test.txt", SOURCES[:3])
