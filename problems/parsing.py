@@ -237,5 +237,5 @@ class TreebankProblem(ParsingProblem):
 
     def generate_text_for_vocab(self, data_dir: str, tmp_dir: str) -> Iterator[str]:
         """Yields the words of the training trees."""
-        for sample in self.generate_samples(data_dir, tmp_dir, DatasetSplit.TRAIN):
+        for sample in self.kept_samples(data_dir, tmp_dir):
             yield sample["inputs"]

@@ -119,7 +119,7 @@ class ParsingWsjSemi32k(ParsingWsj16k):
 
     def generate_text_for_vocab(self, data_dir: str, tmp_dir: str) -> Iterator[str]:
         """Yields the words of the sample described above."""
-        training = self.generate_samples(data_dir, tmp_dir, DatasetSplit.TRAIN)
+        training = self.kept_samples(data_dir, tmp_dir)
         for sample in corpora.spread_sample(training, self.vocab_characters):
             yield sample["inputs"]
 

@@ -8,6 +8,8 @@ WMT's own evaluation of German, and many published scores, use 2,737.
 Sizes and checksums of the archives are from tensorflow_datasets and (newstest2014) sacreBLEU.
 """
 
+import itertools
+import operator
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
@@ -18,6 +20,8 @@ from t2t_lite.data.text_problems import TranslateProblem
 from t2t_lite.problems.listed_corpora import ListedCorpora
 from t2t_lite.text.sample import Sample
 from t2t_lite.text.text_encoder import VocabType
+
+_CORPUS = "corpus"  # what tells the pairs of one corpus from those of the next
 
 COMMON_CRAWL = RemoteFile(
     "https://www.statmt.org/wmt13/training-parallel-commoncrawl.tgz",
@@ -121,7 +125,7 @@ class PaperWmtProblem(WmtProblem):
 
     def generate_text_for_vocab(self, data_dir: str, tmp_dir: str) -> Iterator[str]:
         """Yields both sides of the sample described above."""
-        training = self.generate_samples(data_dir, tmp_dir, DatasetSplit.TRAIN)
+        training = self.kept_samples(data_dir, tmp_dir)
         for sample in self.with_read_sources(spread_sample(training, self.vocab_characters)):
             yield from sample.values()
 
@@ -138,8 +142,12 @@ class T2TWmtProblem(WmtProblem):
 
     def samples_for_vocab(self, data_dir: str, tmp_dir: str) -> Iterator[Sample]:
         """Yields the sample described above."""
-        for corpus in self.corpora_in(tmp_dir, DatasetSplit.TRAIN):
-            samples = corpus.pairs(tmp_dir, self.bad_input)
+        pairs = (
+            {**pair, _CORPUS: str(number)}
+            for number, corpus in enumerate(self.corpora_in(tmp_dir, DatasetSplit.TRAIN))
+            for pair in corpus.pairs(tmp_dir, self.bad_input)
+        )
+        for _, samples in itertools.groupby(self.kept(pairs), operator.itemgetter(_CORPUS)):
             spread = spread_sample(samples, self.vocab_characters_per_corpus)
             yield from self.with_read_sources(spread)
 

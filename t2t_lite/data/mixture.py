@@ -30,7 +30,7 @@ from typing import IO, Any, ClassVar
 
 from t2t_lite import files
 from t2t_lite.data.mixture_member import Direction, Member
-from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit, Output
+from t2t_lite.data.problem import SPLIT_FILE_NAMES, Output
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.errors import UsageError
 from t2t_lite.names import ProblemName
@@ -252,7 +252,7 @@ class MultilingualProblem(Text2TextProblem):
             sizes = []
             for member in members:
                 member.bad_input = self.bad_input
-                samples = member.text_samples(data_dir, tmp_dir, DatasetSplit.TRAIN)
+                samples = member.kept_samples(data_dir, tmp_dir)
                 if member.reads_pairs:
                     samples = self.with_read_sources(samples)
                 sizes.append(_written(samples, file))

@@ -4,7 +4,7 @@ import abc
 import itertools
 import logging
 import pathlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from t2t_lite.data import members
@@ -23,7 +23,14 @@ _OF_SOURCE_FORM = (VocabType.SENTENCEPIECE_BPE, VocabType.SENTENCEPIECE_UNIGRAM)
 
 
 class Text2TextProblem(Problem):
-    """Pairs of lines."""
+    """Pairs of lines.
+
+    Attributes:
+        kept: yields those of training's samples that the vocabulary is built from; data generation
+            sets it, for `--clean`.
+    """
+
+    kept: Callable[[Iterable[Sample]], Iterator[Sample]] = staticmethod(iter)
 
     # ---- what a subclass provides
 
@@ -216,9 +223,13 @@ class Text2TextProblem(Problem):
             yield from (sample[side] for side in self.sides)
 
     def samples_for_vocab(self, data_dir: str, tmp_dir: str) -> Iterator[Sample]:
-        """Yields the samples that the vocabulary is built from: the first of training."""
-        samples = self.text_samples(data_dir, tmp_dir, DatasetSplit.TRAIN)
+        """Yields the samples that the vocabulary is built from: the first of those kept."""
+        samples = self.kept_samples(data_dir, tmp_dir)
         return self.with_read_sources(itertools.islice(samples, self.max_samples_for_vocab))
+
+    def kept_samples(self, data_dir: str, tmp_dir: str) -> Iterator[Sample]:
+        """Yields the samples of training that are kept."""
+        return self.kept(self.text_samples(data_dir, tmp_dir, DatasetSplit.TRAIN))
 
     @property
     def reads_source_form(self) -> bool:

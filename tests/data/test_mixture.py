@@ -346,6 +346,8 @@ def test_cleaning_applies_to_each_member(tmp_path):
     generate_data(problem, str(tmp_path), "", DatagenOptions(clean="max_length=3"))
     for pairs, _ in _texts(problem, tmp_path, DatasetSplit.TRAIN).values():
         assert max(len(source.split()) for source, _ in pairs) == 3
+    lines = problem.generate_text_for_vocab("", "")
+    assert max(len(line.split()) for line in lines) == 3
 
 
 def test_a_file_of_alignments_is_refused(tmp_path):

@@ -40,6 +40,7 @@ from t2t_lite.data.generation.generator import (
     check_count,
     check_options,
     chunks_of,
+    clean_vocabulary_text,
     example_encoder,
     exclusive,
     order_seed,
@@ -97,6 +98,7 @@ def generate_from_samples(
     """
     problem.check()
     check_options(problem, options)
+    clean_vocabulary_text(problem, options)
     _prepare_folder(data_dir, pipeline)
     with _local_view(data_dir) as view, exclusive(problem, str(view)):
         for member in problem.members:

@@ -106,6 +106,7 @@ def guard_vocabulary(
     Raises:
         UserError: it was built from other sources or with other options; the message names them.
     """
+    generated_by = problem.generated_by
     while other := problem.use_vocab_from_other_problem:
         problem = other
     names = problem.vocab_files()
@@ -119,12 +120,15 @@ def guard_vocabulary(
     extended = vocabulary_to_extend(problem, options)
     read = Fingerprint(() if is_complete else [*sources, *filter(None, [extended])])
     extension = {"extend_vocab": files.digest(extended) if extended else ""}
+    cleaning = {}
+    if problem.base_name == generated_by and not is_given:  # another's text is not cleaned
+        cleaning = {"clean": str(options.cleaning), "pair_scores": _scores(options)}
     part = _Part(
         name="vocabulary",
         patterns=names,
         is_complete=is_complete,
         sources=sources,
-        options=_options(problem, options) | problem.vocab_settings | extension,
+        options=_options(problem, options) | problem.vocab_settings | extension | cleaning,
         dependents=[f"{problem.dataset_filename()}-*"],
         takes_incomplete=True,  # the user may supply one of two vocabularies
     )
@@ -273,8 +277,13 @@ def _beside_the_text(options: DatagenOptions) -> dict[str, str]:
     made_here = options.makes_alignments
     return {
         "alignments": options.alignments if made_here else contents(options.alignments),
-        "pair_scores": contents(options.pair_scores) if options.pair_scores else "",
+        "pair_scores": _scores(options),
     }
+
+
+def _scores(options: DatagenOptions) -> str:
+    """Returns the digest of the file of scores; "" without one."""
+    return contents(options.pair_scores) if options.pair_scores else ""
 
 
 def _options(problem: Text2TextProblem, options: DatagenOptions) -> dict[str, Any]:

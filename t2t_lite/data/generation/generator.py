@@ -101,6 +101,7 @@ def generate_from_samples(
     """Does what `generate_data` does for a class that does not override `write_files`."""
     problem.check()
     check_options(problem, options)
+    clean_vocabulary_text(problem, options)
     with exclusive(problem, data_dir):
         for member in problem.members:
             prepare(member, data_dir, tmp_dir, options)
@@ -249,6 +250,19 @@ def check_alignments(problem: Text2TextProblem, options: DatagenOptions) -> None
             f"--alignments: {problem.base_name!r} puts a text before each side, which a file of "
             f"alignments does not know: use --alignments={MADE_HERE}"
         )
+
+
+def clean_vocabulary_text(problem: Text2TextProblem, options: DatagenOptions) -> None:
+    """Sees to it that vocabularies are built from the pairs that `--clean` keeps.
+
+    The vocabulary of another problem is not: the rules are for the text of this one.
+    """
+
+    def kept(samples: Iterable[Sample], name: str) -> Iterator[Sample]:
+        return clean(samples, options.cleaning, name, options.scores())
+
+    for member in problem.members:
+        member.kept = functools.partial(kept, name=f"the vocabulary of {member.base_name}")
 
 
 def seed_random(options: DatagenOptions, split: str) -> None:

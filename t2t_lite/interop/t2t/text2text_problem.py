@@ -106,7 +106,8 @@ class Text2TextProblem(Problem):
         sides = ("inputs", "targets") if self.has_inputs else ("targets",)
         samples = self.generate_samples(data_dir, tmp_dir, DatasetSplit.TRAIN)
         checked = checked_samples(samples, self.name, sides)
-        for sample in itertools.islice(checked, self.max_samples_for_vocab):
+        kept = adapted(self).kept(checked)
+        for sample in itertools.islice(kept, self.max_samples_for_vocab):
             yield from (sample[side] for side in sides)
 
     def get_or_create_vocab(self, data_dir: str, tmp_dir: str, force_get: bool = False) -> Any:

@@ -9,7 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_lite.data.generation.cleaning import Cleaner, CleaningRules, SeenPairs, clean
+from t2t_lite.data.generation.config import DatagenOptions
+from t2t_lite.data.generation.generator import clean_vocabulary_text, generate_data
 from t2t_lite.errors import DataError, UsageError
+from t2t_lite.problems.text2text_tmpdir import Text2textTmpdir
 from t2t_lite.text.sample import Sample
 
 ALL = "empty,identical,max_length=4,max_ratio=2,script=Latn-Cyrl+Latn,duplicates"
@@ -254,3 +257,30 @@ def test_sides_of_another_script_are_found_in_real_text(shared_data: pathlib.Pat
     cleaner = Cleaner(CleaningRules.parse("script=Latn-Cyrl"))
     assert not any(cleaner.keeps(pair(line, line)) for line in english)
     assert cleaner.dropped == {"script": len(english)}
+
+
+# ---- the vocabulary
+
+
+class Few(Text2textTmpdir):
+    """One training file, and a vocabulary of few pairs."""
+
+    base_name = "few"
+    approx_vocab_size = 300
+    dataset_splits = ({"split": "train", "shards": 1}, {"split": "eval", "shards": 1})
+    max_samples_for_vocab = 3
+
+
+def test_the_vocabulary_is_built_from_the_pairs_that_are_kept(tmp_path, data):
+    sources = ["жук", "bee", "bee", "ant", "fly", "moth"] * 5
+    for name, texts in (("train", sources), ("eval", ["bee"])):
+        for side in ("inputs", "targets"):
+            (tmp_path / f"{side}.{name}.txt").write_text("\n".join(texts), encoding="utf-8")
+    problem, options = Few(), DatagenOptions(clean="script=Latn-Latn,duplicates", num_workers=1)
+    clean_vocabulary_text(problem, options)
+    for _ in range(2):  # the first reading is not what the second one repeats
+        text = list(problem.generate_text_for_vocab(str(data), str(tmp_path)))
+        assert text == [word for word in ("bee", "ant", "fly") for _ in range(2)]
+
+    generate_data(Few(), str(data), str(tmp_path), options)
+    assert "ж" not in (data / problem.vocab_filename).read_text(encoding="utf-8")

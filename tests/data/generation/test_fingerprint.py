@@ -91,6 +91,7 @@ def test_an_entry_says_what_data_is_made_from(folders):
     assert sources == {"vocabulary": of_train, "train": of_train, "dev": of_dev}
     options = entries["train"]["options"]
     assert (options["random_seed"], options["clean"]) == (7, "max_ratio=3.0")
+    assert entries["vocabulary"]["options"]["clean"] == "max_ratio=3.0"
     assert entries["dev"]["options"]["clean"] == ""  # training pairs alone are cleaned
     assert entries["train"]["vocabulary"] == {VOCABULARY: hashlib.sha256(b"a\nb\n").hexdigest()}
     assert set(entries["train"]["versions"]) == {"t2t_lite", "sentencepiece"}
@@ -383,8 +384,8 @@ def test_samples_dealt_out_over_all_splits_have_one_entry(folders):
     assert folders.entries()["all"]["options"]["shards"] == {"train": 2, "dev": 1}
     (folders.data / "words-dev-00000-of-00001").unlink()
     folders.guard(dealt)
-    with pytest.raises(UserError, match=r"clean: .*delete words-train-\*, words-dev-\* there "):
-        folders.guard(dealt, clean="identical")
+    with pytest.raises(UserError, match=r"max_cases: .*delete words-train-\*, words-dev-\* "):
+        folders.guard(dealt, max_cases=5)
 
 
 def test_a_vocabulary_of_another_problem_is_noted_with_the_other(folders):
