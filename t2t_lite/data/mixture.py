@@ -22,6 +22,7 @@ import functools
 import hashlib
 import itertools
 import json
+import logging
 import pathlib
 import tempfile
 from collections import Counter
@@ -38,6 +39,8 @@ from t2t_lite.text.sample import Sample
 from t2t_lite.text.text_encoder import TextEncoder, VocabType
 
 __all__ = ["Direction", "Member", "MultilingualProblem", "NamedMixture", "of_name"]
+
+log = logging.getLogger(__name__)
 
 _JOIN, _WEIGHT, _TO = "+", ":", ".."
 _SENTENCEPIECE = (VocabType.SENTENCEPIECE_BPE, VocabType.SENTENCEPIECE_UNIGRAM)
@@ -120,6 +123,14 @@ class MultilingualProblem(Text2TextProblem):
                         "unknown: name it, Direction(problem=..., target_language=...) in a class "
                         "derived from MultilingualProblem, or as the member's data_languages"
                     )
+        unknown = {m.of.base_name: m.name for m in self._pairs if not m.target_language}
+        if len(unknown) > 1:
+            _warn_once(
+                f"problem {self.name!r}: the languages of the targets of "
+                f"{' and '.join(map(repr, unknown.values()))} are unknown, and taken to be one: "
+                "if they are several, name them as data_languages in the class of each problem, so "
+                "that sources tell which one to write"
+            )
         kinds = {m.name: [getattr(type(m.of), n) for n in _CONVERSIONS] for m in self._pairs}
         first = self._pairs[0].name
         for name, conversions in kinds.items():
@@ -356,6 +367,11 @@ def of_name(name: str) -> NamedMixture:
     if all(one.final_weight == one.weight for one in directions):  # weights that do not change
         directions = [dataclasses.replace(one, final_weight=None) for one in directions]
     return NamedMixture(directions)
+
+
+@functools.cache
+def _warn_once(message: str) -> None:
+    log.warning(message)
 
 
 def _weights(direction: Direction) -> str:

@@ -125,10 +125,22 @@ def test_a_direction_may_name_a_language():
     assert Mixed().additional_reserved_tokens == ["<2de>", "<2nds>"]
 
 
-def test_unknown_languages_that_are_all_are_one():
+def test_unknown_languages_that_are_all_are_one(caplog):
     problem = registry.problem("text2text_tmpdir+text2text_tmpdir_bpe")
     assert problem.additional_reserved_tokens == []
     assert problem.data_languages == ("", "")
+    assert caplog.messages == [
+        "problem 'text2text_tmpdir+text2text_tmpdir_bpe': the languages of the targets of "
+        "'text2text_tmpdir' and 'text2text_tmpdir_bpe' are unknown, and taken to be one: if they "
+        "are several, name them as data_languages in the class of each problem, so that sources "
+        "tell which one to write"
+    ]
+
+
+@pytest.mark.parametrize("other", ["text2text_tmpdir_bpe_rev", "plain_text_tmpdir"])
+def test_both_directions_of_a_text_and_plain_text_need_no_names_of_languages(other, caplog):
+    registry.problem(f"text2text_tmpdir_bpe+{other}")
+    assert caplog.messages == []
 
 
 def _texts(problem, folder, split):
