@@ -81,16 +81,21 @@ class QualityTmpdir(TextConcat2RealProblem):
         Raises:
             DataError: a line is something else.
         """
-        for number, line in enumerate(iterate_lines(path, self.bad_input), 1):
+        lines = self.bad_input.counted(iterate_lines(path, self.bad_input), str(path))
+        for number, line in enumerate(lines, 1):
             if not self.bad_input.is_usable(line):
                 continue
             try:
                 *texts, score = _fields(line)
             except ValueError as error:
-                raise DataError(
-                    f"{path}, line {number}: expected an object with source, output and {_SCORE}, "
-                    f"as t2t-eval --segment_scores writes it, got {quoted(line)}: {error}"
-                ) from None
+                self.bad_input(
+                    DataError(
+                        f"{path}, line {number}: expected an object with source, output and "
+                        f"{_SCORE}, as t2t-eval --segment_scores writes it, got {quoted(line)}: "
+                        f"{error}"
+                    )
+                )
+                continue
             if all(map(has_text, texts)):
                 yield {"inputs": "\t".join(texts), "targets": text_of([score])}
 

@@ -101,19 +101,23 @@ class Text2realTmpdir(Text2RealProblem, Text2textTmpdir):
     def _checked(
         self, pairs: Iterator[tuple[str, str]], path: pathlib.Path
     ) -> Iterator[tuple[str, str]]:
-        count = 0
+        first = count = 0
         for line, (text, written) in enumerate(pairs, 1):
             if not self.bad_input.is_usable(text, written) or not has_text(text + written):
                 yield text, written
                 continue
-            # White space may stand between the thousands of one number.
-            numbers = numbers_of_line(written, path, line, "\t")
-            count = count or len(numbers)
-            if len(numbers) != count:
-                raise DataError(
-                    f"{path}, line {line}: expected {counted(count)}, as in line 1, got "
-                    f"{written.strip()!r}"
-                )
+            try:
+                # White space may stand between the thousands of one number.
+                numbers = numbers_of_line(written, path, line, "\t")
+                first, count = first or line, count or len(numbers)
+                if len(numbers) != count:
+                    raise DataError(
+                        f"{path}, line {line}: expected {counted(count)}, as in line {first}, got "
+                        f"{written.strip()!r}"
+                    )
+            except DataError as error:
+                self.bad_input(error)
+                continue
             yield text, text_of(numbers)
 
     def _tables(self, tmp_dir: str, split: str) -> list[pathlib.Path]:

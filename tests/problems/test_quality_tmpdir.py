@@ -10,6 +10,7 @@ from t2t_lite.data.records import read_examples
 from t2t_lite.data.text_problems import VocabType
 from t2t_lite.errors import DataError, UserError
 from t2t_lite.problems.quality_tmpdir import QualityTmpdir
+from t2t_lite.text.bad_input import BadInput
 from t2t_lite.text.text_encoder import EOS_ID
 
 
@@ -116,3 +117,14 @@ def test_another_line_is_named(tmp_path, bad, reason):
     message = rf"scores\.train\.jsonl, line 31: expected an object .*{reason}"
     with pytest.raises(DataError, match=message):
         examples(tmp_path, "train")
+
+
+def test_other_lines_can_be_skipped(tmp_path, caplog):
+    rows = [{"source": "s", "output": "o", "chrf": score} for score in (1.0, "x", 2.0)]
+    write(tmp_path, "train", rows)
+    write(tmp_path, "eval", rows)
+    problem = Bytes()
+    problem.bad_input = BadInput(skip=True)
+    found = problem.generate_samples("", str(tmp_path), "train")
+    assert [sample["targets"] for sample in found] == ["0.01", "0.02"]
+    assert caplog.messages[-1].endswith("scores.train.jsonl: skipped 1 bad lines")

@@ -11,6 +11,7 @@ from t2t_lite.data.records import read_examples
 from t2t_lite.data.text_problems import VocabType
 from t2t_lite.errors import DataError, UserError
 from t2t_lite.problems.text2real_tmpdir import Text2realTmpdir
+from t2t_lite.text.bad_input import BadInput
 
 OPTIONS = DatagenOptions(num_workers=1)
 
@@ -87,6 +88,17 @@ def test_a_bad_line_is_named(tmp_path, bad, message):
     write(tmp_path / "text", map(str, range(40)), lines)
     with pytest.raises(DataError, match=message):
         generate(tmp_path)
+
+
+def test_bad_lines_can_be_skipped(tmp_path, caplog):
+    numbers = ["red", *["1\t2"] * 40, "3"]
+    write(tmp_path, map(str, range(42)), numbers)
+    problem = Few()
+    problem.bad_input = BadInput(skip=True)
+    found = [*problem.read(problem.fetch_sources(str(tmp_path), "train"))]
+    assert [sample["inputs"] for sample in found] == [*map(str, range(1, 41))]
+    assert caplog.messages[1].endswith("line 42: expected 2 numbers, as in line 2, got '3'")
+    assert caplog.messages[2].endswith("targets.train.txt: skipped 2 bad lines")
 
 
 def test_lines_without_text_on_both_sides_are_left_out(tmp_path):
