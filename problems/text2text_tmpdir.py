@@ -86,10 +86,13 @@ class Text2textTmpdir(Text2TextProblem):
     def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
         """Yields the pairs of a split."""
         paths = self.fetch_sources(tmp_dir, dataset_split)
+        is_table = table_folders.is_table(paths[0])
         held_out = self._read_split(tmp_dir, DatasetSplit.EVAL) == DatasetSplit.TRAIN
         if not held_out or dataset_split == DatasetSplit.TEST:
-            return self.read(paths)
-        is_table = table_folders.is_table(paths[0])
+            if not is_table:
+                return self.read(paths)
+            train = self._tables(tmp_dir, DatasetSplit.TRAIN)
+            return table_folders.pairs(paths, self.bad_input, train)
         return holding_out.training_or_held_out(
             lambda: self.read(paths),
             training=dataset_split == DatasetSplit.TRAIN,

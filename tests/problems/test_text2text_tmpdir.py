@@ -272,6 +272,18 @@ def test_data_of_other_rows_or_columns_is_not_used(tmp_path, data):
         generate_data(FewFiles(), str(data), str(tmp_path))
 
 
+def test_all_splits_have_the_columns_of_training(tmp_path):
+    write_table(tmp_path / "train.parquet", [("dog", "Hund")])
+    pq.write_table(
+        pa.table({"translation": [{"de": "Katze", "en": "cat"}]}), tmp_path / "dev.parquet"
+    )
+    (sample,) = FewFiles().generate_samples("", str(tmp_path), "eval")
+    assert sample == {"inputs": "cat", "targets": "Katze"}
+    pq.write_table(pa.table({"source": ["cat"], "target": ["Katze"]}), tmp_path / "test.parquet")
+    with pytest.raises(DataError, match=r"test\.parquet.*translation\.en"):
+        next(FewFiles().generate_samples("", str(tmp_path), "test"))
+
+
 def test_text_files_beside_a_table_are_refused(raw, data):
     write_table(raw / "train.parquet", [("a", "b")])
     with pytest.raises(UserError, match=r"inputs\.train\.txt and .*train\.parquet are both of"):

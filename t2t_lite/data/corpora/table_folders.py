@@ -8,7 +8,7 @@
 | `opus_books-train-00000-of-00002.arrow` | the cache of `load_dataset` |
 
 The columns are those that `columns.txt` names. Without it, they are `inputs` and `targets`, the two
-languages of `translation`, or the only two columns that have text.
+languages of `translation`, or the only two columns that have text. All splits have training's.
 """
 
 import logging
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 # What each split is called.
 _NAMES = {
     DatasetSplit.TRAIN: ("train",),
-    DatasetSplit.EVAL: ("validation", "eval", "dev"),
+    DatasetSplit.EVAL: ("validation", "valid", "eval", "dev"),
     DatasetSplit.TEST: ("test",),
 }
 # A table that was compressed once more is found, so that reading it says what to do.
@@ -51,20 +51,21 @@ def table_files(folder: str | os.PathLike[str], split: str) -> list[pathlib.Path
         split: a `DatasetSplit`.
 
     Raises:
-        UserError: a shard is missing; or there are tables of the split in two places, or Parquet
-            and Arrow files.
+        UserError: a shard is missing; or there are tables of the split in two places or of two data
+            sets, or Parquet and Arrow files.
     """
     top = pathlib.Path(folder)
     names = _NAMES[split]
-    named = re.compile(rf"(?:.*[-._])?(?:{'|'.join(names)})(?:-\d+-of-\d+)?{_TABLE}")
+    named = re.compile(rf"((?:.*[-._])?(?:{'|'.join(names)}))(?:-\d+-of-\d+)?{_TABLE}")
     found = [*_matching(top, named), *_matching(top / "data", named)]
     for name in names:
         found += _saved(top / name) or _matching(top / name, _ANY_TABLE)
     if split == DatasetSplit.TRAIN:
         found += _saved(top)
-    tables_of: dict[tuple[pathlib.Path, str], list[pathlib.Path]] = {}
+    tables_of: dict[tuple[pathlib.Path, str, str], list[pathlib.Path]] = {}
     for path in found:
-        tables_of.setdefault((path.parent, path.suffix), []).append(path)
+        stem = match[1] if (match := named.fullmatch(path.name)) else ""
+        tables_of.setdefault((path.parent, stem, path.suffix), []).append(path)
     if len(tables_of) > 1:
         both = " and ".join(str(paths[0]) for paths in tables_of.values())
         raise UserError(f"{both} are tables of the same split, {split!r}: leave one in {top}")
@@ -85,19 +86,23 @@ def is_table(path: pathlib.Path) -> bool:
     return _ANY_TABLE.fullmatch(path.name) is not None
 
 
-def pairs(paths: Sequence[pathlib.Path], bad: BadInput) -> Iterator[Sample]:
+def pairs(
+    paths: Sequence[pathlib.Path], bad: BadInput, train: Sequence[pathlib.Path] = ()
+) -> Iterator[Sample]:
     """Returns an iterator over the pairs of tables.
 
     Args:
         paths: tables, perhaps followed by `columns.txt`.
         bad: as for `tables.table_pairs`.
+        train: those of training, whose columns all splits have; none: `paths` are.
 
     Raises:
         UserError: as `tables.table_pairs`.
         DataError: likewise; or the columns are not known.
     """
     shards = [*filter(is_table, paths)]
-    columns = _listed_columns(paths[-1]) if paths[-1].name == _COLUMNS else _columns(shards[0])
+    is_listed = paths[-1].name == _COLUMNS
+    columns = _listed_columns(paths[-1]) if is_listed else _columns([*train, *shards][0])
     log.info("%s: sources: column %s, targets: column %s", tables.named(shards), *columns)
     return tables.table_pairs(shards, columns, bad)
 

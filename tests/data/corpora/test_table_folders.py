@@ -37,7 +37,8 @@ def save_to_disk(folder: pathlib.Path, *names: str, **state: object) -> None:
         ["data/train-00000-of-00002.parquet", "data/train-00001-of-00002.parquet"],
         ["train/0000.parquet", "train/0001.parquet"],
         ["opus_books-train-00000-of-00002.arrow", "opus_books-train-00001-of-00002.arrow"],
-        ["wmt.train.parquet", "wmt_train.parquet"],
+        ["wmt.train.parquet"],
+        ["wmt_train.parquet"],
     ],
 )
 def test_the_tables_of_a_split_are_those_with_its_name(tmp_path, names):
@@ -48,7 +49,7 @@ def test_the_tables_of_a_split_are_those_with_its_name(tmp_path, names):
     assert found(tmp_path, "test") == []
 
 
-@pytest.mark.parametrize("name", ["validation", "dev", "eval"])
+@pytest.mark.parametrize("name", ["validation", "valid", "dev", "eval"])
 def test_the_split_for_evaluation_has_many_names(tmp_path, name):
     touch(tmp_path, f"{name}.parquet", "latest.parquet", "constrain.parquet", "testament.parquet")
     assert found(tmp_path, "eval") == [f"{name}.parquet"]
@@ -98,6 +99,17 @@ def test_two_tables_of_a_split_are_refused(tmp_path, other):
     touch(tmp_path, "train.parquet", other)
     with pytest.raises(UserError, match=r"tables of the same split, 'train': leave one in"):
         found(tmp_path, "train")
+
+
+def test_two_data_sets_in_a_folder_are_refused(tmp_path):
+    names = [f"{pair}-train-0000{i}-of-00002.parquet" for pair in ("en-de", "en-fr") for i in "01"]
+    touch(tmp_path, *names, "valid.parquet", "dev.parquet")
+    with pytest.raises(UserError, match=r"en-de-train-00000.* and .*en-fr-train-00000.*leave one"):
+        found(tmp_path, "train")
+    with pytest.raises(
+        UserError, match=r"dev\.parquet and .*valid\.parquet are tables of the same"
+    ):
+        found(tmp_path, "eval")
 
 
 # ---- columns
