@@ -175,6 +175,21 @@ def overlong_line(name: str, number: int) -> DataError:
     )
 
 
+def not_of_training(path: str | os.PathLike[str], kind: str, task: str) -> DataError:
+    """Returns the error for a file that has not one line for each training pair.
+
+    Args:
+        path: the file.
+        kind: "more" or "fewer": lines than there are pairs.
+        task: what to do with the text to get the file: "align" or "score".
+    """
+    return DataError(
+        f"{os.fspath(path)} has {kind} lines than the training text has pairs: {task} that text, "
+        "whole and in its order. Lines without text on a side, and those that are held out as dev "
+        "split, are not training pairs"
+    )
+
+
 def _pieces(file: BinaryIO) -> Iterator[bytes]:
     # Not `read`: in a truncated file, it would lose the bytes before the cut.
     return iter(functools.partial(cast(io.BufferedReader, file).read1, _PIECE), b"")

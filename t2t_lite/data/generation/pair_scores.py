@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from t2t_lite.errors import DataError, quoted
-from t2t_lite.text.text_files import iterate_lines
+from t2t_lite.text.text_files import iterate_lines, not_of_training
 
 
 class PairScores:
@@ -38,27 +38,20 @@ class PairScores:
             DataError: there is none left.
         """
         if self._taken == len(self._scores):
-            raise self._misfit("fewer")
+            raise not_of_training(self._path, "fewer", "score")
         self._taken += 1
         return self._scores[self._taken - 1]
 
     def require_end(self) -> None:
         """Raises DataError if a score is left once the text has been read."""
         if self._taken < len(self._scores):
-            raise self._misfit("more")
+            raise not_of_training(self._path, "more", "score")
 
     def least_of_best(self, share: float) -> float:
         """Returns the least score of the best pairs, which are this share of all: above 0, to 1."""
         count = max(1, round(share * len(self._scores)))
         place = len(self._scores) - count
         return float(np.partition(np.asarray(self._scores), place)[place])
-
-    def _misfit(self, kind: str) -> DataError:
-        return DataError(
-            f"{self._path} has {kind} lines than the training text has pairs: score that text, "
-            "whole and in its order. Lines without text on a side, and those that are held out as "
-            "dev split, are not training pairs"
-        )
 
 
 def _numbers(path: str) -> Iterator[float]:

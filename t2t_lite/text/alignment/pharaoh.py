@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from t2t_lite.errors import DataError, quoted
-from t2t_lite.text.text_files import iterate_lines
+from t2t_lite.text.text_files import iterate_lines, not_of_training
 
 log = logging.getLogger(__name__)
 
@@ -33,10 +33,7 @@ def links_of_pairs(pairs: Iterable[tuple[str, str]], path: str) -> Iterator[Link
     is_known = False  # that the aligner splits as we do
     for number, (pair, links) in enumerate(itertools.zip_longest(pairs, read_links(path)), 1):
         if pair is None or links is None:
-            raise DataError(
-                f"{path} has {'more' if pair is None else 'fewer'} lines than the training text "
-                "has pairs: align that text, whole and in its order"
-            )
+            raise not_of_training(path, "more" if pair is None else "fewer", "align")
         words = [side.split() for side in pair]
         sizes = [*map(len, words)]
         for link in links:

@@ -103,7 +103,10 @@ def test_without_the_option_there_are_none(problem, folder):
     ("change", "message"),
     [
         (lambda lines: lines[:-1], "fewer lines than the training text"),
-        (lambda lines: [*lines, "0-0"], "more lines than the training text"),
+        (
+            lambda lines: [*lines, "0-0"],
+            "more lines than the training text .* are not training pairs",
+        ),
         (lambda lines: ["0-0", "9-0", *lines[2:]], "line 2: link 9-0 is outside of the pair, of"),
         (lambda lines: ["0:0", *lines[1:]], "line 1: expected links such as 0-0 1-2, got '0:0'"),
     ],
