@@ -84,6 +84,7 @@ class Evaluator:
 
     Attributes:
         parts: what is evaluated: the problem, or the members of a mixture that have the split.
+        of_split: the field of a record that names the split; none for dev.
     """
 
     def __init__(
@@ -111,6 +112,8 @@ class Evaluator:
         self._decodes = decodes
         self._callbacks = callbacks or Callbacks()
         self.parts = parts_of(run.problem, split, data_dir=data_dir)
+        name = SPLIT_FILE_NAMES[split]
+        self.of_split: Values = {} if name == DEV else {SPLIT: name}
         for part in self.parts:
             part.check()
         for name in without_split(run.problem, split, data_dir):
@@ -136,9 +139,7 @@ class Evaluator:
         with self._stop.at_once():
             evaluated = [self._evaluated(step, part) for part in self.parts]
         values = combined({one.part.label: one.values for one in evaluated})
-        split = SPLIT_FILE_NAMES[self._split]
-        of_split = {} if split == DEV else {SPLIT: split}
-        writer.write(kind, step, {**values, **of_split, **(others or {})})
+        writer.write(kind, step, {**values, **self.of_split, **(others or {})})
         for one in evaluated:
             if one.samples:
                 writer.write_samples(step, *one.samples, label=one.part.label)

@@ -23,12 +23,16 @@ from t2t_lite.runs import checkpoint_files, followers, metrics_jsonl
 from t2t_lite.runs.opening import has_started, open_for_evaluation, refuse_another_split
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.runs.selection import (
+    DEV,
     EVALUATOR,
     SIGNATURE,
+    SPLIT,
     Criterion,
     Selection,
     checkpoint_signature,
 )
+from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.settings import to_assignments
 from t2t_lite.training import devices
 from t2t_lite.training.callbacks import Callback, Callbacks
 from t2t_lite.training.cluster.workers import Workers
@@ -40,6 +44,9 @@ from t2t_lite.training.run_log import MetricsWriter, Values
 from t2t_lite.waiting import arriving
 
 log = logging.getLogger(__name__)
+
+# The field of a decoding's record that says how its search differs from the defaults.
+SEARCH = "search_signature"
 
 
 def run(config: TrainerConfig, callbacks: Sequence[Callback] = ()) -> None:
@@ -104,6 +111,39 @@ def _refuse_trainers_other_split(run: RunFolder, config: TrainerConfig) -> None:
         )
 
 
+def _search(hparams: DecodeHParams) -> str:
+    """Returns what a search has other than the defaults, as --decode_hparams has it."""
+    defaults = DecodeHParams().to_dict()
+    changed = [name for name, value in hparams.to_dict().items() if value != defaults[name]]
+    return to_assignments(hparams, changed)
+
+
+def _refuse_other_outputs(folder: pathlib.Path, origin: Values) -> None:
+    """Refuses outputs of another split or search than those that a folder has.
+
+    Args:
+        folder: that of a schedule that decodes.
+        origin: the split, if it is not dev, and the search, as records have them.
+
+    Raises:
+        UsageError: it has such outputs.
+    """
+    now = {SPLIT: DEV, **origin}
+    names = {SPLIT: "split", SEARCH: "decode hparams"}
+    for _, record in metrics_jsonl.read_records(folder):
+        was = {SPLIT: DEV, SEARCH: now[SEARCH], **record}
+        differences = [
+            f"{title}: {was[name]!r} != {now[name]!r}"
+            for name, title in names.items()
+            if was[name] != now[name]
+        ]
+        if differences:
+            raise UsageError(
+                f"{folder} has other outputs (there != now): {'; '.join(differences)}. Give "
+                "--eval_use_test_set and --decode_hparams as before, or move this folder elsewhere"
+            )
+
+
 class _Following:
     """What is done with the checkpoints of a run.
 
@@ -133,11 +173,12 @@ class _Following:
         keras.utils.set_random_seed(opened.random_seed)
         with strategy.scope():
             self._model: Seq2Seq = opened.build_model()
+        decode_hparams = resolve_decode_hparams(config, opened)
         self._evaluator = Evaluator(
             opened,
             self._model,
             strategy,
-            resolve_decode_hparams(config, opened),
+            decode_hparams,
             data_dir=config.data_dir,
             split=schedule.split(config.eval_split),
             limit=config.eval_steps,
@@ -148,6 +189,9 @@ class _Following:
         )
         self._folder = opened.folder / schedule.folder
         self._folder.mkdir(exist_ok=True)
+        self._origin = {**self._evaluator.of_split, SEARCH: _search(decode_hparams)}  # of outputs
+        if schedule.decodes:
+            _refuse_other_outputs(self._folder, self._origin)
         self._writer = MetricsWriter(self._folder)
         self._done = {
             (record["step"], record.get(SIGNATURE))
@@ -222,5 +266,5 @@ class _Following:
                 values |= score.values
                 log.info("step %d, %s-%d: %s", step, base, step, score.summary)
         values = combined(found)
-        self._writer.write("decode", step, {**values, **name})
+        self._writer.write("decode", step, {**values, **self._origin, **name})
         self._callbacks.evaluation(step, values)

@@ -121,6 +121,7 @@ def test_an_evaluator_that_waits_for_a_run_misses_no_checkpoint(start, data_dir,
     decoded = records_of(run / "decode")
     assert [(one["kind"], one["step"]) for one in decoded] == [("decode", n) for n in (2, 4, 6, 8)]
     assert [one["bleu"] for one in decoded] == [one["bleu"] for one in by_loss]
+    assert {one["search_signature"] for one in decoded} == {"beam_size=1,extra_length=2"}
     outputs = [run / "decode" / f"text2text_tmpdir-{step}" for step in (2, 4, 6, 8)]
     references = (run / "decode" / "text2text_tmpdir.targets").read_text().splitlines()
     assert {len(path.read_text().splitlines()) for path in outputs} == {len(references)}

@@ -10,8 +10,9 @@ import pytest
 
 from support.small_runs import make_config
 from t2t_lite.errors import UsageError, UserError
-from t2t_lite.runs import checkpoint_files, selection
+from t2t_lite.runs import checkpoint_files, metrics_jsonl, selection
 from t2t_lite.runs.run_settings import RunSettings
+from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.training import following
 
 pytestmark = pytest.mark.integration
@@ -66,6 +67,24 @@ def test_an_evaluator_on_dev_goes_on_whatever_the_flag_of_a_trainer_that_evaluat
     (tmp_path / "metrics.jsonl").write_text('{"kind": "eval", "step": 2}\n')
     config = make_config("data", "run", schedule="continuous_eval", eval_use_test_set=False)
     following._refuse_trainers_other_split(run, config)
+
+
+@pytest.mark.parametrize(
+    ("split", "search", "difference"),
+    [
+        ({}, "beam_size=1", "split: 'test' != 'dev'"),
+        ({selection.SPLIT: "test"}, "beam_size=8", "hparams: 'beam_size=1' != 'beam_size=8'"),
+        ({selection.SPLIT: "test"}, "beam_size=1", ""),
+    ],
+)
+def test_outputs_of_two_splits_or_searches_are_not_mixed(split, search, difference, tmp_path):
+    of_search = {following.SEARCH: following._search(DecodeHParams(beam_size=1))}
+    record = {"kind": "decode", "step": 2, selection.SPLIT: "test", **of_search}
+    metrics_jsonl.append(tmp_path, record)
+    now = {**split, following.SEARCH: search}
+    refused = pytest.raises(UsageError, match=rf"{difference}\. Give --eval_use_test_set and")
+    with refused if difference else contextlib.nullcontext():
+        following._refuse_other_outputs(tmp_path, now)
 
 
 def test_a_run_that_does_not_come_is_an_error(tmp_path):
