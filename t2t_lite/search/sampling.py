@@ -52,7 +52,7 @@ class Sampler(SearchPart):
         below = log_probs - tf.reduce_max(log_probs, axis=-1, keepdims=True)
         logits = tf.where(below == 0.0, 0.0, below / self.temperature)
         if self.top_k:
-            count = min(self.top_k, logits.shape[-1])
+            count = tf.minimum(self.top_k, tf.shape(logits)[-1])  # a short list's width varies
             logits = _cut(logits, tf.math.top_k(logits, count)[0][..., -1:])
         probabilities = tf.nn.softmax(logits)
         if self.top_p < 1.0:

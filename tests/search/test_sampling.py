@@ -92,6 +92,14 @@ def test_nothing_is_left_to_draw():
     assert not ids.any()
 
 
+def test_the_likeliest_are_counted_where_the_width_varies():
+    """As that of a short list does; it may be below K."""
+    spec = tf.TensorSpec([1, 1, None])
+    weights = tf.function(Sampler(top_k=2).weights, input_signature=[spec], autograph=False)
+    drawn = [tf.math.count_nonzero(weights(tf.math.log([[FIRST[:n]]]))) for n in (5, 1)]
+    assert drawn == [2, 1]
+
+
 def test_a_draw_of_zero_chooses_no_token_of_weight_zero():
     weights = tf.constant([[[0.0, 0.0, 0.5, 0.5, 0.0]] * 2])
     np.testing.assert_array_equal(_chosen(weights, tf.constant([[0.0, 0.5]])), [[2, 3]])
