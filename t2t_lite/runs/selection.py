@@ -140,7 +140,10 @@ def has_plateaued(curve: Curve, last: int, steps: int, delta: float) -> bool:
     end = last - steps
     before = [value for step, value in curve.items() if step <= end]
     since = [value for step, value in curve.items() if step > end]
-    return bool(before) and max(since, default=-math.inf) < max(before) + delta
+    if not before:
+        return False
+    earlier, later = max(before), max(since, default=-math.inf)
+    return later <= earlier or later < earlier + delta  # an equal value is no gain, whatever delta
 
 
 class EarlyStopping(NamedTuple):

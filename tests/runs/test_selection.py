@@ -203,6 +203,19 @@ def test_a_rising_curve_continues_and_a_flat_one_stops(curve, steps):
     )
 
 
+@pytest.mark.parametrize(
+    ("delta", "values", "stops"),
+    [
+        (0.0, [1.0, 1.0], True),  # it stands still
+        (0.0, [1.0, 1.5], False),
+        (0.5, [1.0, 1.5], False),  # as in T2T, a gain of just the delta counts
+        (0.5, [1.0, 1.25], True),
+    ],
+)
+def test_the_smallest_gain_that_counts(delta, values, stops):
+    assert has_plateaued(dict(zip((10, 20), values, strict=True)), 20, 10, delta) == stops
+
+
 def test_evaluations_that_diverged_brought_no_gain(tmp_path):
     choice = selection_of(tmp_path, stopping=EarlyStopping(LOSS, 20, 0.1))
     for step, loss in ((10, 3.0), (20, 1.0), (30, math.nan), (40, math.nan)):
