@@ -101,9 +101,11 @@ def evaluators_records(folder: pathlib.Path) -> Iterator[dict[str, Any]]:
 
     The evaluator's file is not cut back when training resumes, or begins anew: a record counts if
     the checkpoint of its step is still the one that was evaluated, or has been deleted as an old
-    one.
+    one. Where only best checkpoints are left, the last of them is the newest.
     """
-    newest = max(map(step_of, checkpoints(folder)), default=0)
+    names = (_BEST_FILE.fullmatch(path.name) for path in folder.glob(f"{BEST_NAME}-*.index"))
+    best = max((int(name[1]) for name in names if name), default=0)
+    newest = max(map(step_of, checkpoints(folder)), default=best)
     for _, record in read_records(folder / EVALUATOR):
         if record["kind"] == "eval" and record["step"] <= newest and _is_current(folder, record):
             yield record
@@ -237,19 +239,20 @@ def best_checkpoints(folder: pathlib.Path, criterion: Criterion, count: int) -> 
     curve = criterion.curve(folder)
     steps = best_steps(curve, len(curve))
     found = [path for path in (_prefix(folder, step) for step in steps) if path]
+    records = f"{METRICS} or {EVALUATOR}/{METRICS}"
     if not curve:
         raise UserError(
-            f"no evaluation in {folder / METRICS} has a finite {criterion.name}: train until the "
+            f"no evaluation in {folder}/{records} has a finite {criterion.name}: train until the "
             "first evaluation (--local_eval_frequency), or name a checkpoint by its number"
         )
     if not found:
         raise UserError(
-            f"{folder} holds no checkpoint with a {criterion.name} in {METRICS}: those that were "
+            f"{folder} holds no checkpoint with a {criterion.name} in {records}: those that were "
             "evaluated are deleted; train with a larger --keep_best_max"
         )
     if len(found) < count:
         raise UserError(
-            f"{folder} holds {len(found)} checkpoints with a {criterion.name} in {METRICS}, fewer "
+            f"{folder} holds {len(found)} checkpoints with a {criterion.name} in {records}, fewer "
             f"than {count}: ask for fewer, or train with a larger --keep_best_max"
         )
     return found[:count]

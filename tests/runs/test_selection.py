@@ -317,3 +317,15 @@ def test_evaluations_of_replaced_checkpoints_do_not_count(tmp_path):
     evaluated_beside(tmp_path, 40, digest="later than the newest", bleu=40.0)
     forget(tmp_path, 10)
     assert Criterion.named("bleu", scored_by("bleu")).curve(tmp_path) == {10: 10.0, 30: 30.0}
+
+
+def test_the_best_of_an_evaluator_stays_the_best_without_the_runs_own_checkpoints(tmp_path):
+    for step, value in ((10, 9.0), (20, 1.0)):
+        saved(tmp_path, step)
+        evaluated_beside(tmp_path, step, bleu=value)
+    selection_of(tmp_path).update()
+    (tmp_path / "best.ckpt-a.index").touch()  # a user's own
+    for step in (10, 20):
+        forget(tmp_path, step)
+    criterion = Criterion.named("bleu", scored_by("bleu"))
+    assert selection.best_checkpoints(tmp_path, criterion, 1) == [f"{tmp_path}/best.ckpt-10"]
