@@ -7,7 +7,8 @@ from t2t_lite import files
 from t2t_lite.errors import UserError
 from t2t_lite.runs import checkpoint_files, run_folder
 from t2t_lite.runs.checkpoint_files import CHECKPOINT_NAME
-from t2t_lite.runs.selection import Criterion, best_checkpoints
+from t2t_lite.runs.search_folder import criterion_of
+from t2t_lite.runs.selection import best_checkpoints
 
 
 def named_checkpoint(name: str, output_dir: str) -> str:
@@ -91,8 +92,7 @@ def _path_in_run(name: str, output_dir: str) -> str:
     if name == "newest":
         return run.latest_checkpoint()
     if name == "best":
-        criterion = Criterion.named(run.settings.best_metric, run.problem)
-        return best_checkpoints(run.folder, criterion, 1)[0]
+        return best_checkpoints(run.folder, criterion_of(run), 1)[0]
     if name == "averaged":
         from t2t_lite.runs.averaging import has_other_sources  # loads TensorFlow
 

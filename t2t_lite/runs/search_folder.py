@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 from t2t_lite import extras, files, json_files, registry
 from t2t_lite.errors import UserError
 from t2t_lite.runs.checkpoint_files import checkpoints, step_of
+from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.runs.selection import Criterion, Curve, best_steps
 from t2t_lite.settings import meant_by
 
@@ -95,6 +96,15 @@ class SearchFolder:
             UserError: its settings cannot be read, or Optuna is not installed.
         """
         extras.require(extras.TUNE, "a search for hyperparameters")
+        return cls.read(folder)
+
+    @classmethod
+    def read(cls, folder: pathlib.Path) -> Self:
+        """Reads the settings of a search, for which Optuna need not be installed.
+
+        Raises:
+            UserError: they cannot be read.
+        """
         settings = json_files.read_object(folder / SETTINGS)
         settings.check(_KINDS)
         return cls(folder, settings)
@@ -252,6 +262,15 @@ class SearchFolder:
 def is_search(folder: pathlib.Path) -> bool:
     """Whether a folder is that of a search."""
     return (folder / SETTINGS).is_file()
+
+
+def criterion_of(run: RunFolder) -> Criterion:
+    """Returns what ranks the checkpoints of a run: in a trial, also in the search's direction."""
+    criterion = Criterion.named(run.settings.best_metric, run.problem)
+    if is_search(run.folder.parent):
+        objective = SearchFolder.read(run.folder.parent).criterion
+        return objective if objective.name == criterion.name else criterion
+    return criterion
 
 
 def search_files(folder: pathlib.Path) -> list[pathlib.Path]:

@@ -22,12 +22,12 @@ from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs import checkpoint_files, followers, metrics_jsonl
 from t2t_lite.runs.opening import has_started, open_for_evaluation, refuse_another_split
 from t2t_lite.runs.run_folder import RunFolder
+from t2t_lite.runs.search_folder import criterion_of
 from t2t_lite.runs.selection import (
     DEV,
     EVALUATOR,
     SIGNATURE,
     SPLIT,
-    Criterion,
     Selection,
     checkpoint_signature,
 )
@@ -197,10 +197,9 @@ class _Following:
             (record["step"], record.get(SIGNATURE))
             for _, record in metrics_jsonl.read_records(self._folder)
         }
-        criterion = Criterion.named(opened.settings.best_metric, opened.problem)
         keep = opened.settings.keep_best_max
         self._selection = Selection(
-            opened.folder, criterion, config.keep_best_max if keep is None else keep
+            opened.folder, criterion_of(opened), config.keep_best_max if keep is None else keep
         )
 
     def follow(self, follower: followers.Follower) -> None:

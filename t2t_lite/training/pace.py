@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 
 from t2t_lite.runs.run_folder import RunFolder
+from t2t_lite.runs.search_folder import criterion_of
 from t2t_lite.runs.selection import Criterion, EarlyStopping, Selection
 from t2t_lite.training.cluster.workers import Workers
 from t2t_lite.training.config import TrainerConfig
@@ -73,7 +74,7 @@ def selection_of(config: TrainerConfig, run: RunFolder, ends: Callable[[], bool]
     )
     return Selection(
         run.folder,
-        Criterion.named(config.best_metric, run.problem),
+        criterion_of(run),
         config.keep_best_max,
         early_stopping,
         ends,

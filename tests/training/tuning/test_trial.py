@@ -1,14 +1,21 @@
 """What a trial's training ends with: its own fault fails the trial, any other ends the search."""
 
+import json
+from types import SimpleNamespace
+
 import optuna
 import pytest
 import tensorflow as tf
 
+from t2t_lite import registry
 from t2t_lite.errors import DataError, UntrainableError, UsageError, UserError
 from t2t_lite.runs import metrics_jsonl
+from t2t_lite.runs.run_settings import RunSettings
 from t2t_lite.runs.search_folder import SearchFolder
+from t2t_lite.runs.selection import Criterion
 from t2t_lite.training.callbacks import CallbackError
 from t2t_lite.training.config import TrainerConfig
+from t2t_lite.training.pace import selection_of
 from t2t_lite.training.preemption import PreemptionError
 from t2t_lite.training.tuning import trial
 from t2t_lite.training.tuning.process import Request
@@ -77,3 +84,26 @@ def test_the_outcome_is_that_of_the_training(tmp_path, monkeypatch, is_pruned):
     (ended,) = SearchFolder.open(tmp_path).study.trials
     assert ended.state == (states.PRUNED if is_pruned else states.COMPLETE)
     assert ended.value == (3.0 if is_pruned else 7.5), "the last one, or the best"
+
+
+@pytest.mark.parametrize(
+    ("place", "metric", "minimize"),
+    [
+        ("search/trial-000", "loss", False),
+        ("search/trial-000", "perplexity", True),
+        ("run", "loss", True),
+    ],
+)
+def test_a_trial_keeps_the_best_in_the_direction_of_its_search(tmp_path, place, metric, minimize):
+    """A search may reverse that of a metric."""
+    (tmp_path / "search").mkdir()
+    settings = {"objective": "loss", "maximize": True, "random_seed": 1}
+    settings |= {"problem": "text2text_tmpdir", "hparams": ""}
+    (tmp_path / "search" / "search.json").write_text(json.dumps(settings))
+    names = {"problem": "text2text_tmpdir", "model": "m", "hparams_set": "s"}
+    config = TrainerConfig(**names, data_dir="", output_dir="", best_metric=metric)
+    own = RunSettings(**names, best_metric=metric)
+    problem = registry.problem("text2text_tmpdir")
+    run = SimpleNamespace(settings=own, folder=tmp_path / place, problem=problem)
+    chosen = selection_of(config, run, lambda: False)
+    assert chosen._criterion == Criterion(metric, minimize)
