@@ -204,9 +204,15 @@ class Trainer:
         log.info("trained %d steps; the run folder is %s", self.step, folder)
 
     def _take_steps(self, profiler: Profiler) -> None:
-        """Takes steps, with what is due between them, until training ends."""
+        """Takes steps, with what is due between them, until training ends.
+
+        Before them, makes up for a missing evaluation of the checkpoint that training resumes from.
+        """
         config = self.config
         skipped = SkippedSteps(self.train_step, self.run.encoders)
+        if self.step:
+            with self.progress.paused():
+                self._evaluate_if_due()
         while self.step < config.train_steps and not self.pace.must_stop():
             self.checkpoints.check()
             profiler.before(self.step)
@@ -226,7 +232,7 @@ class Trainer:
                 self._evaluate_if_due(finished=True)  # a signal ends it, and the run
 
     def _begin(self) -> None:
-        """Restores the newest checkpoint, if any, and makes up for a missing evaluation of it."""
+        """Restores the newest checkpoint, if any, and tries what each step needs."""
         config = self.config
         self.step = self.checkpoints.restore(config.accept_changed_data)
         self.workers.check("restored step", self.step)
@@ -244,7 +250,6 @@ class Trainer:
                 "to start from there, name a new --output_dir",
                 config.warm_start_from,
             )
-        self._evaluate_if_due()
 
     def _log(self) -> None:
         """Writes and shows the metrics of the steps since the last line."""

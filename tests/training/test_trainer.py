@@ -23,6 +23,7 @@ from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.runs import checkpoints, opening, run_creation, run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.training import evaluation, pace, resolved_settings, trainer
+from t2t_lite.training.callbacks import Callback
 from t2t_lite.training.preemption import PreemptionError
 from t2t_lite.training.preflight import batch_size
 from t2t_lite.training.preflight.batch_size import with_found_batch_size
@@ -158,10 +159,14 @@ def test_a_finished_run_without_its_last_evaluation_makes_up_for_it(
     lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     assert kinds_and_steps(folder)[:4] == [("train", 2), ("eval", 2), ("train", 4), ("eval", 4)]
     (folder / "metrics.jsonl").write_text("".join(lines[:3]), encoding="utf-8")
-    evaluate = Mock()
+    evaluate = Mock(side_effect=[PreemptionError("stopped by SIGTERM"), None])
     monkeypatch.setattr(trainer.Evaluator, "__call__", evaluate)
+    ended = Mock(spec=Callback)
+    with pytest.raises(PreemptionError):
+        trainer.run(config(data_dir, folder), [ended])
+    ended.end.assert_called_once_with(4)
     trainer.run(config(data_dir, folder))
-    assert [call.args[0] for call in evaluate.call_args_list] == [4]
+    assert [call.args[0] for call in evaluate.call_args_list] == [4, 4]
 
 
 @pytest.mark.usefixtures("eagerly")
