@@ -96,8 +96,9 @@ class TrainerConfig(Config):
     )
     train_minutes: float = setting(
         0.0,
-        "Save and stop this many minutes after the start, even if steps remain. Evaluations count; "
-        "the limit restarts with every start. 0 sets no limit.",
+        "Save and stop after this many minutes, even if steps remain. Evaluations count, but not "
+        "what comes before: loading, and trying the largest batch. The limit restarts with every "
+        "start. 0 sets no limit.",
         minimum=0,
     )
 

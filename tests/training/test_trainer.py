@@ -180,6 +180,23 @@ def test_a_run_ends_when_its_minutes_are_over(data_dir, tmp_path, config, monkey
     assert tf.train.latest_checkpoint(str(tmp_path)).endswith("model.ckpt-2")
 
 
+@pytest.mark.usefixtures("eagerly")
+def test_the_minutes_count_the_evaluation_that_a_run_makes_up_for(
+    trained, data_dir, tmp_path, config, monkeypatch
+):
+    folder, clock = shutil.copytree(trained, tmp_path / "run"), SimpleNamespace(now=0.0)
+    lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    (folder / "metrics.jsonl").write_text("".join(lines[:3]), encoding="utf-8")
+
+    def evaluate(*given):
+        clock.now += 60.0
+
+    monkeypatch.setattr(pace, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(trainer.Evaluator, "__call__", evaluate)
+    trainer.run(config(data_dir, folder, train_steps=6, train_minutes=1))
+    assert tf.train.latest_checkpoint(str(folder)).endswith("model.ckpt-4")
+
+
 def test_a_second_trainer_is_refused_and_changes_nothing(trained, data_dir, config):
     before = {path.name: path.read_bytes() for path in trained.iterdir()}
     with run_creation.exclusive(str(trained)):
