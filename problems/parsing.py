@@ -77,6 +77,11 @@ class ParsingProblem(Text2TextProblem):
         return normal
 
     @property
+    def sides_of_words(self) -> Sequence[str]:
+        """The sentences."""
+        return ("inputs",)
+
+    @property
     def _writes_trees(self) -> bool:
         return not (self.was_reversed or self.was_copy)
 

@@ -179,6 +179,14 @@ class Member(Text2TextProblem):
         return self.of.has_inputs
 
     @property
+    def sides_of_words(self) -> Sequence[str]:
+        """Those of the problem, as the model sees them."""
+        if not self.reads_pairs:
+            return self.sides
+        seen = zip(self.sides, self._sides, strict=True)
+        return [side for side, of_problem in seen if of_problem in self.of.sides_of_words]
+
+    @property
     def sides_without_text(self) -> Sequence[str]:
         """The sources of plain text, unless they are its targets with noise."""
         return () if self.reads_pairs or self._is_denoised else ("inputs",)

@@ -76,6 +76,11 @@ class Text2TextProblem(Problem):
         return ()
 
     @property
+    def sides_of_words(self) -> Sequence[str]:
+        """The sides whose words `--clean` counts: not labels, numbers or the symbols of trees."""
+        return self.sides if self.has_text_targets else ("inputs",)
+
+    @property
     def encodes_samples(self) -> bool:
         """Whether a subclass defines `generate_encoded_samples`."""
         own = type(self).generate_encoded_samples

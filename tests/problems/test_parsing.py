@@ -4,8 +4,9 @@ from hypothesis import strategies as st
 
 from t2t_lite import registry
 from t2t_lite.data import records
-from t2t_lite.data.generation.generator import generate_data
-from t2t_lite.errors import DataError, UserError
+from t2t_lite.data.generation.config import DatagenOptions
+from t2t_lite.data.generation.generator import check_options, generate_data, read_samples
+from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.text import trees
 from t2t_lite.text.bad_input import BadInput
 
@@ -45,6 +46,19 @@ def test_wsj_parsing_builds_its_vocabulary_from_t2ts_first_1000_pairs(tmp_path):
     text = list(problem.generate_text_for_vocab("", str(tmp_path)))
     assert text[:2] == ["w0", "NP NN /NP"]
     assert text[-2:] == ["w999", "NP NN /NP"]
+
+
+def test_cleaning_counts_the_words_of_sentences_alone(tmp_path):
+    long = f"(TOP (S {'(NN w)' * 4}))"
+    (tmp_path / "wsjTrain.trees").write_text(f"{TREE}\n{long}\n")
+    problem = registry.problem("wsj_parsing")
+    options = DatagenOptions(clean="max_length=3")
+    (sample,) = read_samples(problem, "", str(tmp_path), "train", options)
+    assert sample["inputs"] == "a dog runs"
+    with pytest.raises(
+        UsageError, match=r"max_ratio would compare .* tree, which 'wsj_parsing' has"
+    ):
+        check_options(problem, DatagenOptions(clean="max_ratio=3"))
 
 
 def test_a_bad_tree_is_named_by_file_and_line(tmp_path):

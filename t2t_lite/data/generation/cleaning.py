@@ -28,7 +28,7 @@ import dataclasses
 import hashlib
 import logging
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import regex
@@ -155,17 +155,24 @@ class Cleaner:
     Args:
         rules: which pairs to drop.
         scores: those of the pairs, in their order; None if no rule reads them.
+        sides: those whose lengths count.
 
     Attributes:
         dropped: number of pairs that broke each rule, in the order of the rules.
         kept: number of pairs that broke none.
     """
 
-    def __init__(self, rules: CleaningRules, scores: PairScores | None = None) -> None:
+    def __init__(
+        self,
+        rules: CleaningRules,
+        scores: PairScores | None = None,
+        sides: Sequence[str] = ("inputs", "targets"),
+    ) -> None:
         self.dropped = collections.Counter(dict.fromkeys(rules.active, 0))
         self.kept = 0
         self._rules = rules
         self._length = _UNITS[rules.unit]
+        self._sides = sides
         self._script_checks = _script_checks(rules.script) if rules.script is not None else None
         self._seen = SeenPairs() if rules.duplicates else None
         self._scores = scores
@@ -193,7 +200,8 @@ class Cleaner:
         if rules.identical and "inputs" in sample and source.strip() == target.strip():
             return "identical"
         if rules.max_length is not None or rules.max_ratio is not None:
-            shorter, longer = sorted((self._length(source), self._length(target)))
+            lengths = [self._length(sample[side]) for side in self._sides if side in sample]
+            shorter, longer = min(lengths), max(lengths)
             if rules.max_length is not None and longer > rules.max_length:
                 return "max_length"
             if rules.max_ratio is not None and longer + 1 > rules.max_ratio * (shorter + 1):
@@ -221,6 +229,7 @@ def clean(
     name: str,
     scores: PairScores | None = None,
     *,
+    sides: Sequence[str] = ("inputs", "targets"),
     is_whole: bool = True,
 ) -> Iterator[Sample]:
     """Yields the pairs that break no rule, in order; logs the number of the others.
@@ -230,6 +239,7 @@ def clean(
         rules: which pairs to drop.
         name: the name of the data, for messages.
         scores: those of the pairs; None if no rule reads them.
+        sides: as for `Cleaner`.
         is_whole: whether the pairs are all of the text, which must have no further scores.
 
     Raises:
@@ -238,7 +248,7 @@ def clean(
     if not rules.active:
         yield from samples
         return
-    cleaner = Cleaner(rules, scores)
+    cleaner = Cleaner(rules, scores, sides)
     yield from filter(cleaner.keeps, samples)
     if scores is not None and is_whole:
         scores.require_end()

@@ -189,8 +189,11 @@ def read_samples(
         samples = with_alignments(samples, options.alignments)
     samples = itertools.islice(samples, most)
     if split == DatasetSplit.TRAIN:
-        scores, is_whole = options.scores(), most is None
-        samples = clean(samples, options.cleaning, problem.base_name, scores, is_whole=is_whole)
+        samples = clean(
+            *(samples, options.cleaning, problem.base_name, options.scores()),
+            sides=problem.sides_of_words,
+            is_whole=most is None,
+        )
     return problem.prefixed(samples)
 
 
@@ -224,10 +227,10 @@ def check_cleaning(problem: Text2TextProblem, options: DatagenOptions) -> None:
             f"--pair_scores: {problem.generated_by!r} has several problems, of which a file of "
             "scores cannot be: leave out the flag, and clean each problem's text first"
         )
-    if not problem.has_text_targets and options.cleaning.max_ratio is not None:
+    if options.cleaning.max_ratio is not None and len(problem.sides_of_words) < len(problem.sides):
         raise UsageError(
-            f"--clean: max_ratio would compare the lengths of a text and its label or numbers, "
-            f"which {problem.base_name!r} has as targets: leave it out"
+            "--clean: max_ratio would compare the lengths of a text and its label, numbers or "
+            f"tree, which {problem.base_name!r} has: leave it out"
         )
 
 
@@ -258,11 +261,12 @@ def clean_vocabulary_text(problem: Text2TextProblem, options: DatagenOptions) ->
     The vocabulary of another problem is not: the rules are for the text of this one.
     """
 
-    def kept(samples: Iterable[Sample], name: str) -> Iterator[Sample]:
-        return clean(samples, options.cleaning, name, options.scores())
+    def kept(samples: Iterable[Sample], member: Text2TextProblem) -> Iterator[Sample]:
+        name, sides = f"the vocabulary of {member.base_name}", member.sides_of_words
+        return clean(samples, options.cleaning, name, options.scores(), sides=sides)
 
     for member in problem.members:
-        member.kept = functools.partial(kept, name=f"the vocabulary of {member.base_name}")
+        member.kept = functools.partial(kept, member=member)
 
 
 def seed_random(options: DatagenOptions, split: str) -> None:

@@ -106,7 +106,8 @@ def _report_on_text(
     for group in groups:
         is_training = group.source == DatasetSplit.TRAIN
         scores = options.scores() if is_training else None
-        cleaner = Cleaner(options.cleaning if is_training else CleaningRules(), scores)
+        rules = options.cleaning if is_training else CleaningRules()
+        cleaner = Cleaner(rules, scores, problem.sides_of_words)
         statistics = TextStatistics(encoders, problem.sides)
         seed_random(options, group.source)
         corpora = problem.samples_by_corpus(data_dir, tmp_dir, group.source)
