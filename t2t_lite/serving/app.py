@@ -171,7 +171,7 @@ def _page(languages: Mapping[str, Choice], needs_key: bool) -> str:
 
 
 def _reader(request: Request) -> Callable[[bytes, ServerConfig], dict[str, Any]]:
-    """Returns what reads the body of a request, by its content type.
+    """Returns what reads the body of a request, by its content type, and its address.
 
     For JSON, browsers ask permission before another site's page may send it. Forms they just send,
     but say whose page it is.
@@ -182,7 +182,7 @@ def _reader(request: Request) -> Callable[[bytes, ServerConfig], dict[str, Any]]
     given, query = request.headers.get("content-type", ""), request.url.query
     media_type = given.partition(";")[0].strip().lower()
     if media_type == _JSON:
-        return fields_of_json
+        return functools.partial(fields_of_json, query)
     if media_type != _FORM and (media_type or not query):
         raise HTTPException(415, f"Content-Type must be {_JSON} or {_FORM}, not {quoted(given)}")
     origin = request.headers.get("origin")

@@ -1,4 +1,4 @@
-"""Reads the fields of a request from its body: JSON, or what a form sends."""
+"""Reads the fields of a request from its body, JSON or what a form sends, and its address."""
 
 import itertools
 import json
@@ -9,6 +9,7 @@ from typing import Any
 
 from starlette.exceptions import HTTPException
 
+from t2t_lite.decoding.request import FIELDS
 from t2t_lite.errors import quoted
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.requests import MAX_LISTED
@@ -22,14 +23,22 @@ _MAX_DIGITS = 18  # of a whole number; no real value has more
 
 # The field that a form may have several times: a list of texts.
 _LISTED = "q"
+# Fields whose values are lists or mappings, which only JSON has.
+_ONLY_JSON = {"texts", *(name for name, field in FIELDS.items() if field.checked)}
+_BOOLS = {"true": True, "false": False}
 
 
-def fields_of_json(body: bytes, limits: ServerConfig) -> dict[str, Any]:
+def fields_of_json(query: str, body: bytes, limits: ServerConfig) -> dict[str, Any]:
     """Reads an object; refuses, before parsing, one with more parts than any request has.
+
+    Args:
+        query: fields in the address, as in `fields_of_form`.
+        body: other fields.
+        limits: `max_texts` applies.
 
     Raises:
         HTTPException: 400: it is not JSON; 413: it has too many parts; 422: it is not an object, a
-            field is given twice, or a number is too large.
+            field is given twice, or a number is too large; or as in `fields_of_form`.
     """
     try:
         text = body.decode(json.detect_encoding(body), "surrogatepass")
@@ -44,7 +53,7 @@ def fields_of_json(body: bytes, limits: ServerConfig) -> dict[str, Any]:
         raise HTTPException(400, f"the body is not JSON: {error}") from error
     if not isinstance(fields, dict):
         raise HTTPException(422, 'expected an object such as {"text": "..."}')
-    return fields
+    return _unique([*fields_of_form(query, b"", limits).items(), *fields.items()])
 
 
 def _count_parts(text: str, limits: ServerConfig) -> None:
@@ -87,7 +96,7 @@ def fields_of_form(query: str, body: bytes, limits: ServerConfig) -> dict[str, A
 
     Raises:
         HTTPException: 400: it is not UTF-8; 413: it has too many fields; 422: a field is given
-            twice.
+            twice, has a value that only JSON has, or a number that is too large.
     """
     try:
         encoded = "&".join(filter(None, (query, body.decode())))
@@ -97,8 +106,17 @@ def fields_of_form(query: str, body: bytes, limits: ServerConfig) -> dict[str, A
         pairs = urllib.parse.parse_qsl(encoded, keep_blank_values=True, errors="strict")
     except UnicodeDecodeError as error:
         raise HTTPException(400, f"the form is not UTF-8: {error}") from error
+    if listed := next((name for name, _ in pairs if name in _ONLY_JSON), None):
+        raise HTTPException(422, f'"{listed}" is no field of forms and addresses: send it as JSON')
     texts = [value for name, value in pairs if name == _LISTED]
-    fields: dict[str, Any] = _unique([pair for pair in pairs if pair[0] != _LISTED])
+    fields = _unique([(name, _value(name, text)) for name, text in pairs if name != _LISTED])
     if texts:
         fields[_LISTED] = texts if len(texts) > 1 else texts[0]
     return fields
+
+
+def _value(name: str, text: str) -> Any:
+    """Returns what a form gives a field; the text itself if that is not of the field's kind."""
+    if name == "n_best" and text.isascii() and text.isdecimal():
+        return _whole_number(text)
+    return _BOOLS.get(text, text) if name == "attention" else text

@@ -83,7 +83,12 @@ class LibreForm:
                 languages of the model are not known; 413, 422: as in `requests.checked`.
         """
         if both := sorted(_OWN_TEXTS & fields.keys()):
-            raise HTTPException(422, f'expected either "q" or "{both[0]}"')
+            if "q" in fields:
+                raise HTTPException(422, f'expected either "q" or "{both[0]}"')
+            other = min(_FIELDS & fields.keys())
+            raise HTTPException(
+                422, f'"{other}" belongs to "q": with "{both[0]}", send "{other}_language"'
+            )
         self.pairs.require_known()
         kind = _text(fields, "format", _TEXT)
         if kind not in (_TEXT, HTML):

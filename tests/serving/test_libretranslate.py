@@ -115,6 +115,11 @@ def _of_own(text: str) -> dict[str, Any]:
     [
         ({**PAIR}, 400, 'expected "q", a text or a list of texts'),
         ({"q": "a", "text": "a", **PAIR}, 422, 'expected either "q" or "text"'),
+        (
+            {"text": "a", **PAIR},
+            422,
+            '"source" belongs to "q": with "text", send "source_language"',
+        ),
         ({"q": "a", "source": "en"}, 400, 'expected "target", a string'),
         ({"q": "a", "source": 1, "target": "de"}, 400, 'expected "source", a string'),
         ({"q": "a", "source": "fr", "target": "de"}, 400, "source='fr': the server does not know"),

@@ -8,6 +8,7 @@ from starlette.exceptions import HTTPException
 
 from support.servers import request_of
 from t2t_lite.decoding.request import FIELDS
+from t2t_lite.serving.bodies import fields_of_form, fields_of_json
 from t2t_lite.serving.config import ServerConfig
 
 LIMITS = ServerConfig(max_body_size=1 << 24)
@@ -50,6 +51,34 @@ def test_errors_are_brief_and_early(body, status, message):
     assert (code, error[: len(message)]) == (status, message)
     assert len(error) < 250
     assert time.thread_time() - start < 0.5
+
+
+def test_fields_in_the_address_count_beside_those_of_json():
+    query = "api_key=k&target_language=de&n_best=2&q=a&q=b"
+    fields = fields_of_json(query, b'{"attention": true}', LIMITS)
+    assert fields.pop("q") == ["a", "b"]
+    own = {"api_key": "k", "target_language": "de", "n_best": 2, "attention": True}
+    assert fields == own
+    with pytest.raises(HTTPException, match="field 'api_key' is given twice"):
+        fields_of_json(query, b'{"api_key": "l"}', LIMITS)
+
+
+@pytest.mark.parametrize(
+    ("form", "fields"),
+    [
+        ("text=1&n_best=2", {"text": "1", "n_best": 2}),
+        ("text=true&attention=true", {"text": "true", "attention": True}),
+        ("n_best=two&attention=no", {"n_best": "two", "attention": "no"}),  # refused later
+    ],
+)
+def test_forms_have_numbers_and_truth_values(form, fields):
+    assert fields_of_form("", form.encode(), LIMITS) == fields
+
+
+@pytest.mark.parametrize("name", ["texts", "terms", "forbid"])
+def test_forms_have_no_lists(name):
+    with pytest.raises(HTTPException, match=f'"{name}" is no field of forms .* send it as JSON'):
+        fields_of_form(f"{name}=a&{name}=b", b"text=a", LIMITS)
 
 
 def test_long_names_are_quoted_by_their_beginning():

@@ -23,7 +23,7 @@ BEAMS = 3
 
 def request_of(body: bytes, limits: ServerConfig) -> TranslationRequest:
     """Reads a request from its JSON, or raises as the server answers."""
-    return checked(fields_of_json(body, limits), limits)
+    return checked(fields_of_json("", body, limits), limits)
 
 
 class Client:
