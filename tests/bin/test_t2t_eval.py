@@ -20,7 +20,7 @@ from t2t_lite.training.checkpoint_evaluation import CheckpointScores
 @pytest.fixture
 def folder(tmp_path):
     """A run folder whose checkpoints are names alone."""
-    make_run(tmp_path)
+    make_run(tmp_path, data_dir=tmp_path)
     for name in ("model.ckpt-20", "best.ckpt-10", "averaged.ckpt-9", "averaged.ckpt-20"):
         (tmp_path / f"{name}.index").touch()
     # The average of few steps was made last: of the best checkpoints, say.
