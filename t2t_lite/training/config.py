@@ -45,7 +45,8 @@ _REMEDIES = {
     "evaluate_on_train_data": "give continuous_eval_on_train_data and --eval_timeout_mins=0, which "
     "evaluates the checkpoints that are there",
     "run_std_server": "there are no parameter servers; --worker_hosts trains on several machines",
-    "test": "give --train_steps=1 --eval_steps=1 for a trial",
+    "test": "give --train_steps=1 --eval_steps=1 for a trial, whose evaluation still decodes the "
+    "whole dev split; t2t-datagen --max_cases=N makes a short one",
     "train_and_evaluate": "give continuous_train_and_eval",
     "train_eval_and_decode": "give continuous_train_and_eval, whose evaluations decode; with "
     "--schedule=continuous_decode, another process also writes the outputs",
@@ -142,8 +143,9 @@ class TrainerConfig(Config):
     )
     eval_steps: int = setting(
         100,
-        "Maximum number of batches per evaluation. A batch is as large as that of one device in "
-        "training, whatever the number of devices.",
+        "Maximum number of batches per evaluation for loss and accuracy; the whole split is "
+        "decoded. A batch is as large as that of one device in training, whatever the number of "
+        "devices.",
         minimum=1,
     )
     eval_timeout_mins: float = setting(
