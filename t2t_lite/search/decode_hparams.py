@@ -6,7 +6,7 @@ from typing import Any, Protocol, Self
 
 from t2t_lite import registry
 from t2t_lite.errors import UsageError
-from t2t_lite.settings import HParams, setting
+from t2t_lite.settings import HParams, meant_by, setting
 from t2t_lite.text.languages import Languages
 
 # Most subwords of a sequence for which nothing else sets a limit: memory grows with the square.
@@ -36,6 +36,8 @@ STOPPING_RULES = ("t2t", "never", "false", "true", "marian")
 
 # How terms get into outputs: the search finds those that have them, or the source suggests them.
 TERM_MODES = HARD_TERMS, SOFT_TERMS = "hard", "soft"
+
+_BEAM_SEARCH = "beam search: beam_size above 1, no sampling"
 
 
 class HasDefaults(Protocol):
@@ -176,15 +178,19 @@ class DecodeHParams(HParams):
         Raises:
             UsageError: a name is unknown, or a value is invalid.
         """
-        return cls().override(owner.decode_hparams).override(changes)
+        hparams = cls().override(owner.decode_hparams).override(changes)
+        # Imported models have a rule of their own, which another search may pass over.
+        if meant_by(changes).get("stopping", cls.stopping) != cls.stopping and not hparams._ranks:
+            raise hparams._useless("stopping", _BEAM_SEARCH)
+        return hparams
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check_sampling()
         for name in self.search_names:
             registry.search_part(name.partition(":")[0])
-        if self.coverage_penalty and (self.beam_size == 1 or self.sampling_method == "random"):
-            raise self._useless("coverage_penalty", "beam search: beam_size above 1, no sampling")
+        if self.coverage_penalty and not self._ranks:
+            raise self._useless("coverage_penalty", _BEAM_SEARCH)
         if self.well_formed and (
             self.min_length
             or self.no_repeat_ngram_size
@@ -209,10 +215,15 @@ class DecodeHParams(HParams):
                 "every number of words; leave it out, or set well_formed=false"
             )
 
+    @property
+    def _ranks(self) -> bool:
+        """Whether the search ranks hypotheses, as a beam search does."""
+        return self.beam_size > 1 and self.sampling_method == "argmax"
+
     def _check_sampling(self) -> None:
         """Refuses sampling settings without sampling."""
         if self.sampling_method == "argmax":
-            for name in ("sampling_temp", "sampling_keep_top_k", "sampling_keep_top_p"):
+            for name in ("sampling_temp", "sampling_keep_top_k", "sampling_keep_top_p", "seed"):
                 if getattr(self, name) != getattr(type(self), name):
                     raise self._useless(name, "sampling: set sampling_method=random")
 

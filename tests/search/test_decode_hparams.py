@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import pytest
 
 from support.small_models import ByHand
@@ -36,6 +38,7 @@ from t2t_lite.search.sampling import RandomSearch
         ("sampling_temp=0.7", "0.7 applies only to sampling: set sampling_method=random"),
         ("sampling_keep_top_k=5", "5 applies only to sampling: set sampling_method=random"),
         ("sampling_keep_top_p=0.5", "0.5 applies only to sampling: set sampling_method=random"),
+        ("seed=5", "'seed': 5 applies only to sampling: set sampling_method=random"),
         ("sampling_method=random,coverage_penalty=0.2", "0.2 applies only to beam search"),
         ("beam_size=1,coverage_penalty=0.2", "0.2 applies only to beam search"),
         ("well_formed=true,min_length=3", "trees cannot also obey min_length"),
@@ -54,6 +57,15 @@ def test_usage_errors_are_named(changes, message):
     assert str(error.value).startswith("decode hparam ")
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("search", ["beam_size=1", "sampling_method=random"])
+def test_a_rule_that_ends_beams_is_refused_without_them_but_not_that_of_an_imported_model(search):
+    imported, trained = (SimpleNamespace(decode_hparams=text) for text in ("stopping=false", ""))
+    assert DecodeHParams.of(imported, search).stopping == "false"
+    assert DecodeHParams.of(trained, f"{search},stopping=t2t").stopping == "t2t"
+    with pytest.raises(UsageError, match="'stopping': never applies only to beam search: beam_"):
+        DecodeHParams.of(imported, f"{search},stopping=never")
 
 
 def test_make_search():
