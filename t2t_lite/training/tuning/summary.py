@@ -36,14 +36,20 @@ def summary(config: TrainerConfig, search: SearchFolder) -> str:
     """Returns the best trial's hyperparameters: as a flag, and as a set to register.
 
     Raises:
-        UserError: no trial is complete.
+        UserError: no trial is complete, or the folders of those that are have been deleted.
     """
     trials = search.trials()
     best = best_trial(trials, search.criterion)
-    if best is None:
+    if best is None and any(trial.state is State.COMPLETE for trial in trials):
         raise UserError(
-            f"none of the {len(trials)} trials in {search.folder} is complete; the first failed "
-            f"so: {next((t.reason for t in trials if t.reason), 'all were pruned')}"
+            f"the folders of all complete trials in {search.folder} are deleted: restore one, or "
+            "search again with another --output_dir"
+        )
+    if best is None:
+        reasons = (f"the first failed so: {trial.reason}" for trial in trials if trial.reason)
+        raise UserError(
+            f"none of the {len(trials)} trials in {search.folder} is complete; "
+            f"{next(reasons, 'all were pruned')}"
         )
     base = registry.hparams(config.hparams_set)
     changes = ",".join(

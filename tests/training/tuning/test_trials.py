@@ -282,18 +282,25 @@ def test_the_best_is_told_as_a_flag_and_as_a_set_that_can_be_registered(undistur
     assert Registry.made() == expected
 
 
-def test_a_search_without_a_complete_trial_says_why(tmp_path):
+@pytest.mark.parametrize(
+    ("state", "reason", "message"),
+    [
+        ("FAIL", "no heads", "none of the 1 trials in .* complete; the first failed so: no heads"),
+        ("PRUNED", "", "none of the 1 trials in .* is complete; all were pruned"),
+        ("COMPLETE", "", "the folders of all complete trials in .* are deleted: restore one, or"),
+    ],
+)
+def test_a_search_without_a_complete_trial_says_why(tmp_path, state, reason, message):
+    """As one whose folder was deleted is."""
     folder = SearchFolder.begin(tmp_path / "none", SETTINGS)
-    study = folder.study
-    study.add_trial(
+    folder.study.add_trial(
         optuna.trial.create_trial(
-            state=optuna.trial.TrialState.FAIL,
-            user_attrs={"hparams": "num_heads=3", REASON: "no heads"},
+            state=optuna.trial.TrialState[state],
+            value=1.0 if state == "COMPLETE" else None,
+            user_attrs={"hparams": "num_heads=3", REASON: reason},
         )
     )
-    with pytest.raises(
-        UserError, match=r"none of the 1 trials in .* the first failed so: no heads"
-    ):
+    with pytest.raises(UserError, match=message):
         summary.summary(None, folder)
 
 
