@@ -230,7 +230,7 @@ def _evaluation(run: RunFolder, checkpoint: str, step: int, numbers: Sequence[_N
         return f"{title}The run has no evaluation of the checkpoint {name}.\n"
     split = _evaluated_split(run)
     batches = run.settings.eval_steps
-    part = f", the first {batches} batches" if batches else ""
+    part = f" (loss and accuracy: of its first {batches} batches)" if batches else ""
     lines = [f"The {split} split{part}, after {step:,} updates, in training:\n"]
     for number in numbers:
         label = f"{number.label}: " if number.label else ""

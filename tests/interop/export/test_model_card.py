@@ -127,7 +127,7 @@ def test_the_split_is_the_one_that_was_evaluated(tmp_path):
     evaluated(tmp_path, 7, loss=1.5)
     front, rest = card(run_of(tmp_path, Own(), eval_use_test_set=True, eval_steps=3))
     assert front["model-index"][0]["results"][0]["dataset"]["split"] == "test"
-    assert "The test split, the first 3 batches, after" in rest
+    assert "The test split (loss and accuracy: of its first 3 batches), after" in rest
 
 
 @pytest.mark.parametrize(
