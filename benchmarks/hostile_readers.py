@@ -382,7 +382,7 @@ def read_assignments(folder: pathlib.Path) -> None:
 def read_request(body: bytes) -> requests.TranslationRequest:
     """Reads a request in the server's own form."""
     limits = ServerConfig()
-    return requests.checked(bodies.fields_of_json(body, limits), limits)
+    return requests.checked(bodies.fields_of_json("", body, limits), limits)
 
 
 REQUESTS = {
