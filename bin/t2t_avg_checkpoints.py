@@ -80,6 +80,7 @@ def main(args: types.SimpleNamespace) -> None:
     with quiet_import():
         from t2t_lite.runs import averaging, checkpoint_files, run_folder, selection
         from t2t_lite.runs.checkpoint_names import named_checkpoint
+        from t2t_lite.runs.search_folder import criterion_of
     run = run_folder.RunFolder.open(args.output_dir)
     if args.checkpoints:
         names = checkpoint_files.split_checkpoints(args.checkpoints, args.output_dir)
@@ -87,8 +88,8 @@ def main(args: types.SimpleNamespace) -> None:
         if twice := next((path for path in paths if paths.count(path) > 1), ""):
             raise UsageError(f"--checkpoints={args.checkpoints}: {twice} is named twice")
     elif args.num_best_checkpoints:
-        criterion = selection.Criterion.named(run.settings.best_metric, run.problem)
-        paths = selection.best_checkpoints(run.folder, criterion, args.num_best_checkpoints)
+        best = args.num_best_checkpoints
+        paths = selection.best_checkpoints(run.folder, criterion_of(run), best)
     else:
         paths = averaging.newest_checkpoints(
             run.folder, args.num_last_checkpoints, args.minutes_between_checkpoints

@@ -267,8 +267,9 @@ def is_search(folder: pathlib.Path) -> bool:
 def criterion_of(run: RunFolder) -> Criterion:
     """Returns what ranks the checkpoints of a run: in a trial, also in the search's direction."""
     criterion = Criterion.named(run.settings.best_metric, run.problem)
-    if is_search(run.folder.parent):
-        objective = SearchFolder.read(run.folder.parent).criterion
+    parent = run.folder.absolute().parent
+    if is_search(parent):
+        objective = SearchFolder.read(parent).criterion
         return objective if objective.name == criterion.name else criterion
     return criterion
 

@@ -78,6 +78,11 @@ def test_the_best_are_those_of_the_evaluations(run):
     assert weights(run, average(run, "--num_best_checkpoints=2")) == (300, {-0.5})
     assert "3 checkpoints with a bleu" in refused(run, "--num_best_checkpoints=4")
 
+    search = {"objective": "bleu", "maximize": False, "random_seed": 1}
+    search |= {"problem": run.problem.name, "hparams": ""}
+    (run.folder.parent / "search.json").write_text(json.dumps(search))
+    assert weights(run, average(run, "--num_best_checkpoints=2")) == (300, {1.0})
+
 
 @pytest.mark.integration
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """What a trial's training ends with: its own fault fails the trial, any other ends the search."""
 
 import json
+import pathlib
 from types import SimpleNamespace
 
 import optuna
@@ -11,7 +12,7 @@ from t2t_lite import registry
 from t2t_lite.errors import DataError, UntrainableError, UsageError, UserError
 from t2t_lite.runs import metrics_jsonl
 from t2t_lite.runs.run_settings import RunSettings
-from t2t_lite.runs.search_folder import SearchFolder
+from t2t_lite.runs.search_folder import SearchFolder, criterion_of
 from t2t_lite.runs.selection import Criterion
 from t2t_lite.training.callbacks import CallbackError
 from t2t_lite.training.config import TrainerConfig
@@ -107,3 +108,14 @@ def test_a_trial_keeps_the_best_in_the_direction_of_its_search(tmp_path, place, 
     run = SimpleNamespace(settings=own, folder=tmp_path / place, problem=problem)
     chosen = selection_of(config, run, lambda: False)
     assert chosen._criterion == Criterion(metric, minimize)
+
+
+def test_the_folder_where_one_works_may_be_a_trial(tmp_path, monkeypatch):
+    settings = {"objective": "loss", "maximize": True, "random_seed": 1}
+    settings |= {"problem": "text2text_tmpdir", "hparams": ""}
+    (tmp_path / "search.json").write_text(json.dumps(settings))
+    (tmp_path / "trial-000").mkdir()
+    monkeypatch.chdir(tmp_path / "trial-000")
+    own, problem = SimpleNamespace(best_metric="loss"), registry.problem("text2text_tmpdir")
+    run = SimpleNamespace(settings=own, folder=pathlib.Path(), problem=problem)
+    assert criterion_of(run) == Criterion("loss", minimize=False)
