@@ -58,14 +58,15 @@ def table_files(folder: str | os.PathLike[str], split: str) -> list[pathlib.Path
     names = _NAMES[split]
     named = re.compile(rf"((?:.*[-._])?(?:{'|'.join(names)}))(?:-\d+-of-\d+)?{_TABLE}")
     found = [*_matching(top, named), *_matching(top / "data", named)]
-    for name in names:
-        found += _saved(top / name) or _matching(top / name, _ANY_TABLE)
+    whole = [top / name for name in names]  # whatever their files are called
+    for inner in whole:
+        found += _saved(inner) or _matching(inner, _ANY_TABLE)
     if split == DatasetSplit.TRAIN:
         found += _saved(top)
     tables_of: dict[tuple[pathlib.Path, str, str], list[pathlib.Path]] = {}
     for path in found:
-        stem = match[1] if (match := named.fullmatch(path.name)) else ""
-        tables_of.setdefault((path.parent, stem, path.suffix), []).append(path)
+        match = None if path.parent in whole else named.fullmatch(path.name)
+        tables_of.setdefault((path.parent, match[1] if match else "", path.suffix), []).append(path)
     if len(tables_of) > 1:
         both = " and ".join(str(paths[0]) for paths in tables_of.values())
         raise UserError(f"{both} are tables of the same split, {split!r}: leave one in {top}")

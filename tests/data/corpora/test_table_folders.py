@@ -36,6 +36,7 @@ def save_to_disk(folder: pathlib.Path, *names: str, **state: object) -> None:
         ["train.arrow"],
         ["data/train-00000-of-00002.parquet", "data/train-00001-of-00002.parquet"],
         ["train/0000.parquet", "train/0001.parquet"],
+        ["train/books-train.parquet", "train/news-train.parquet"],
         ["opus_books-train-00000-of-00002.arrow", "opus_books-train-00001-of-00002.arrow"],
         ["wmt.train.parquet"],
         ["wmt_train.parquet"],
