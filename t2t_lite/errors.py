@@ -1,4 +1,4 @@
-"""Errors that a user can fix, and the closest match to a mistyped name.
+"""Errors that a user can fix, warnings, and the closest match to a mistyped name.
 
 A command prints the message of a `UserError` on one line and exits with its `exit_code`;
 any other exception is a defect of this package and shows its traceback.
@@ -7,12 +7,16 @@ any other exception is a defect of this package and shows its traceback.
 import contextlib
 import difflib
 import errno
+import functools
 import itertools
+import logging
 import os
 import re
 import sysconfig
 import traceback
 from collections.abc import Iterable, Sequence
+
+log = logging.getLogger(__name__)
 
 # Longest value that a message quotes in full, and longest name for which similar names are sought:
 # the search takes time quadratic in the length and linear in the number of names.
@@ -125,3 +129,9 @@ def closest(name: str, known: Iterable[str], ratio: float = 0.5) -> list[str]:
 def question(names: Sequence[str]) -> str:
     """Returns `"; did you mean 'x' or 'y'?"`, or `""` if there are no names."""
     return f"; did you mean {' or '.join(map(repr, names))}?" if names else ""
+
+
+@functools.cache
+def warn_once(message: str) -> None:
+    """Logs a warning, once in a process."""
+    log.warning("%s", message)

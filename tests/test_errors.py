@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from t2t_lite.errors import describe_os_error, did_you_mean, quoted
+from t2t_lite.errors import describe_os_error, did_you_mean, quoted, warn_once
 
 
 def test_what_a_file_holds_is_quoted_in_short():
@@ -26,3 +26,10 @@ def test_a_file_in_the_place_of_a_folder_is_said_to_be_one(tmp_path):
     with pytest.raises(FileExistsError) as raised:
         path.mkdir(exist_ok=True)
     assert describe_os_error(raised.value) == f"{path}: it is a file: name a folder"
+
+
+def test_a_warning_is_given_once(caplog):
+    warn_once.cache_clear()
+    for message in ("50%", "100%", "50%"):
+        warn_once(message)
+    assert caplog.messages == ["50%", "100%"]

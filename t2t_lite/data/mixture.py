@@ -22,7 +22,6 @@ import functools
 import hashlib
 import itertools
 import json
-import logging
 import pathlib
 import tempfile
 from collections import Counter
@@ -33,14 +32,12 @@ from t2t_lite import files
 from t2t_lite.data.mixture_member import Direction, Member
 from t2t_lite.data.problem import SPLIT_FILE_NAMES, Output
 from t2t_lite.data.text_problems import Text2TextProblem
-from t2t_lite.errors import UsageError
+from t2t_lite.errors import UsageError, warn_once
 from t2t_lite.names import ProblemName
 from t2t_lite.text.sample import Sample
 from t2t_lite.text.text_encoder import TextEncoder, VocabType
 
 __all__ = ["Direction", "Member", "MultilingualProblem", "NamedMixture", "of_name"]
-
-log = logging.getLogger(__name__)
 
 _JOIN, _WEIGHT, _TO = "+", ":", ".."
 _SENTENCEPIECE = (VocabType.SENTENCEPIECE_BPE, VocabType.SENTENCEPIECE_UNIGRAM)
@@ -125,7 +122,7 @@ class MultilingualProblem(Text2TextProblem):
                     )
         unknown = {m.of.base_name: m.name for m in self._pairs if not m.target_language}
         if len(unknown) > 1:
-            _warn_once(
+            warn_once(
                 f"problem {self.name!r}: the languages of the targets of "
                 f"{' and '.join(map(repr, unknown.values()))} are unknown, and taken to be one: "
                 "if they are several, name them as data_languages in the class of each problem, so "
@@ -367,11 +364,6 @@ def of_name(name: str) -> NamedMixture:
     if all(one.final_weight == one.weight for one in directions):  # weights that do not change
         directions = [dataclasses.replace(one, final_weight=None) for one in directions]
     return NamedMixture(directions)
-
-
-@functools.cache
-def _warn_once(message: str) -> None:
-    log.warning(message)
 
 
 def _weights(direction: Direction) -> str:

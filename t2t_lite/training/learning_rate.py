@@ -8,8 +8,6 @@ no schedule does: `single_cycle_cos_decay` ends `learning_rate_decay_steps` afte
 curve if that is train_steps - learning_rate_warmup_steps), and `linear_decay` does not exist.
 """
 
-import functools
-import logging
 import math
 from collections.abc import Callable, Collection
 from typing import Any, cast
@@ -17,11 +15,9 @@ from typing import Any, cast
 import keras
 import tensorflow as tf
 
-from t2t_lite.errors import UsageError, did_you_mean
+from t2t_lite.errors import UsageError, did_you_mean, warn_once
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.settings import settings_by_group
-
-log = logging.getLogger(__name__)
 
 # T2T scales the legacy schemes by this factor for every optimizer of the Adam family.
 _LEGACY_ADAM_SCALE = 0.002
@@ -219,7 +215,7 @@ def warn_of_unread(hparams: BasicHParams, names: Collection[str]) -> None:
     read = [name for name in group if name in noted.names]
     for name in group:
         if name in names and name not in read:
-            _warn_once(
+            warn_once(
                 f"hparam {name} has no effect: learning_rate_schedule="
                 f"{hparams.learning_rate_schedule} reads only {', '.join(read[1:])}"
             )
@@ -239,8 +235,3 @@ class _Noting:
     def __getattr__(self, name: str) -> Any:
         self.names.add(name)
         return getattr(self._hparams, name)
-
-
-@functools.cache
-def _warn_once(message: str) -> None:
-    log.warning(message)

@@ -15,7 +15,7 @@ from t2t_lite.data.generation.report import report
 from t2t_lite.data.mixture import Direction, MultilingualProblem, shares
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.data.records import read_examples
-from t2t_lite.errors import DataError, UsageError, UserError
+from t2t_lite.errors import DataError, UsageError, UserError, warn_once
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.metrics.parts import parts_of, without_split
 
@@ -126,6 +126,7 @@ def test_a_direction_may_name_a_language():
 
 
 def test_unknown_languages_that_are_all_are_one(caplog):
+    warn_once.cache_clear()
     problem = registry.problem("text2text_tmpdir+text2text_tmpdir_bpe")
     assert problem.additional_reserved_tokens == []
     assert problem.data_languages == ("", "")

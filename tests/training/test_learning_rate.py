@@ -5,7 +5,7 @@ import pytest
 
 from support.rounding import assert_close
 from t2t_lite import registry
-from t2t_lite.errors import UsageError
+from t2t_lite.errors import UsageError, warn_once
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.settings import settings_of
 from t2t_lite.training import learning_rate
@@ -167,7 +167,7 @@ def test_the_fields_name_every_scheme_and_factor():
     ],
 )
 def test_what_the_schedule_does_not_read_is_a_warning(schedule, given, read, caplog):
-    learning_rate._warn_once.cache_clear()
+    warn_once.cache_clear()
     for _ in range(2):
         warn_of_unread(small(learning_rate_schedule=schedule), [given])
     line = (

@@ -19,11 +19,11 @@ from t2t_lite.data.generation.generator import seed_random
 from t2t_lite.data.members import is_texts, require
 from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit
 from t2t_lite.data.records import read_examples
-from t2t_lite.errors import UserError
+from t2t_lite.errors import UserError, warn_once
 from t2t_lite.hparams.transformer import transformer_base
 from t2t_lite.interop.t2t import metrics, text_iterators, vocabulary_files
 from t2t_lite.interop.t2t.adapted_encoder import adapted_encoder
-from t2t_lite.interop.t2t.hparam import HParams, warn_once
+from t2t_lite.interop.t2t.hparam import HParams
 from t2t_lite.interop.t2t.modalities import ModalityType, declared
 from t2t_lite.metrics.base import OutputMetric
 from t2t_lite.text.bad_input import BadInput

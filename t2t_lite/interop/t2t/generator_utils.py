@@ -15,9 +15,8 @@ from t2t_lite import files
 from t2t_lite.data.corpora.download import download
 from t2t_lite.data.problem import RANDOM_SEED
 from t2t_lite.data.records import frame, framed_records, serialize, shuffled
-from t2t_lite.errors import DataError, UserError, quoted
+from t2t_lite.errors import DataError, UserError, quoted, warn_once
 from t2t_lite.interop.t2t import datasets
-from t2t_lite.interop.t2t.hparam import warn_once
 from t2t_lite.interop.t2t.text_encoder import SubwordTextEncoder
 from t2t_lite.interop.t2t.text_iterators import receiver, txt_line_iterator
 from t2t_lite.protocol_buffers import int64

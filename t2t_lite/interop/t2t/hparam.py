@@ -2,17 +2,15 @@
 
 import copy
 import dataclasses
-import functools
 import json
 import keyword
-import logging
 import pathlib
 import re
 import typing
 from collections.abc import Mapping
 from typing import Any, Self
 
-from t2t_lite.errors import UsageError, did_you_mean
+from t2t_lite.errors import UsageError, did_you_mean, warn_once
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.interop.imports import t2t_settings
@@ -22,8 +20,6 @@ from t2t_lite.settings import Setting, split_assignments
 
 __all__ = ["HParams"]
 
-
-log = logging.getLogger(__name__)
 
 _BOOLS = {"true": True, "1": True, "false": False, "0": False}
 # Every Transformer needs them, and no other model of T2T's needs both.
@@ -218,12 +214,6 @@ class HParams:
             elif field in self._set or field in BasicHParams.names():
                 setattr(hparams, field, value)
         return hparams
-
-
-@functools.cache
-def warn_once(message: str) -> None:
-    """Warns once."""
-    log.warning(message)
 
 
 def _with_fields(settings: type[Settings], own: Mapping[str, Any]) -> type[Settings]:

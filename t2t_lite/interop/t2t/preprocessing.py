@@ -7,8 +7,8 @@ from typing import Any
 import tensorflow as tf
 
 from t2t_lite.data.example_reader import Change
-from t2t_lite.errors import UserError
-from t2t_lite.interop.t2t.hparam import HParams, warn_once
+from t2t_lite.errors import UserError, warn_once
+from t2t_lite.interop.t2t.hparam import HParams
 from t2t_lite.interop.t2t.tensorflow1 import ModeKeys
 from t2t_lite.settings import HParams as Settings
 

@@ -9,9 +9,9 @@ from absl import flags
 
 from support.usr_archives import write_archives
 from t2t_lite import registry, t2t_flags, user_imports, usr_dirs
+from t2t_lite.errors import warn_once
 from t2t_lite.hparams import basic
 from t2t_lite.interop.t2t import text_iterators
-from t2t_lite.interop.t2t.hparam import warn_once
 from t2t_lite.text.bad_input import STRICT
 
 USR_DIR = pathlib.Path(__file__).parents[2] / "fixtures" / "t2t_usr_dir"

@@ -5,9 +5,9 @@ import logging
 import pytest
 
 from t2t_lite import registry
+from t2t_lite.errors import warn_once
 from t2t_lite.interop.t2t import text_problems, translate
 from t2t_lite.interop.t2t.adapter import adapted
-from t2t_lite.interop.t2t.hparam import warn_once
 from t2t_lite.interop.t2t.metrics import REGISTERED, Metrics
 from t2t_lite.interop.t2t.problem import Problem
 from t2t_lite.metrics.base import OutputMetric
