@@ -99,8 +99,8 @@ def _leave_out_weight_decay(name: str, ranges: dict[str, Range], hparams: BasicH
         return
     del ranges["weight_decay"]
     reason = (
-        f"weight_decay is left out: only optimizer={DECAYS_WEIGHTS} supports it; set it with "
-        "--hparams to vary weight_decay"
+        f"weight_decay is left out: only optimizer={DECAYS_WEIGHTS} supports it; to vary "
+        f"weight_decay, give --hparams=optimizer={DECAYS_WEIGHTS}"
     )
     if not ranges:
         raise UsageError(f"--hparams_range={name}: {reason}; no other range is left")

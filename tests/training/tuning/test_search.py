@@ -54,7 +54,9 @@ def test_weight_decay_varies_beside_an_optimizer_that_supports_it(optimizers, ke
 
 def test_a_range_of_weight_decay_alone_needs_an_optimizer_that_supports_it():
     ranges = {"weight_decay": Range("float", 0.0, 1.0)}
-    with pytest.raises(UserError, match="set it with --hparams to vary weight_decay; no other"):
+    with pytest.raises(
+        UserError, match="to vary weight_decay, give --hparams=optimizer=adam_w; no other"
+    ):
         search._leave_out_weight_decay("mine", ranges, BasicHParams())
 
 
