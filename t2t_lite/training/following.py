@@ -47,6 +47,8 @@ log = logging.getLogger(__name__)
 
 # The field of a decoding's record that says how its search differs from the defaults.
 SEARCH = "search_signature"
+# Decode hparams that change how fast outputs are found, and in how much memory, but not which.
+_OF_SPEED = {"batch_size", "xla_compile"}
 
 
 def run(config: TrainerConfig, callbacks: Sequence[Callback] = ()) -> None:
@@ -112,10 +114,10 @@ def _refuse_trainers_other_split(run: RunFolder, config: TrainerConfig) -> None:
 
 
 def _search(hparams: DecodeHParams) -> str:
-    """Returns what a search has other than the defaults, as --decode_hparams has it."""
+    """Returns what decides on outputs and differs from the defaults, as --decode_hparams has it."""
     defaults = DecodeHParams().to_dict()
     changed = [name for name, value in hparams.to_dict().items() if value != defaults[name]]
-    return to_assignments(hparams, changed)
+    return to_assignments(hparams, [name for name in changed if name not in _OF_SPEED])
 
 
 def _refuse_other_outputs(folder: pathlib.Path, origin: Values) -> None:

@@ -87,6 +87,11 @@ def test_outputs_of_two_splits_or_searches_are_not_mixed(split, search, differen
         following._refuse_other_outputs(tmp_path, now)
 
 
+def test_outputs_may_be_found_in_smaller_batches():
+    found = following._search(DecodeHParams(beam_size=1, batch_size=8, xla_compile=True))
+    assert found == following._search(DecodeHParams(beam_size=1)) == "beam_size=1"
+
+
 def test_outputs_of_an_earlier_release_are_continued_on_any_split(tmp_path):
     metrics_jsonl.append(tmp_path, {"kind": "decode", "step": 2, "bleu": 7.0})
     now = {selection.SPLIT: "test", following.SEARCH: "beam_size=1"}
