@@ -133,9 +133,7 @@ def _refuse_other_outputs(folder: pathlib.Path, origin: Values) -> None:
     now = {SPLIT: DEV, **origin}
     names = {SPLIT: "split", SEARCH: "decode hparams"}
     for _, record in metrics_jsonl.read_records(folder):
-        if SEARCH not in record:
-            continue  # an earlier release told neither
-        was = {SPLIT: DEV, **record}
+        was = {SPLIT: DEV, SEARCH: "", **record}
         differences = [
             f"{title}: {was[name]!r} != {now[name]!r}"
             for name, title in names.items()

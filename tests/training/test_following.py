@@ -92,12 +92,6 @@ def test_outputs_may_be_found_in_smaller_batches():
     assert found == following._search(DecodeHParams(beam_size=1)) == "beam_size=1"
 
 
-def test_outputs_of_an_earlier_release_are_continued_on_any_split(tmp_path):
-    metrics_jsonl.append(tmp_path, {"kind": "decode", "step": 2, "bleu": 7.0})
-    now = {selection.SPLIT: "test", following.SEARCH: "beam_size=1"}
-    following._refuse_other_outputs(tmp_path, now)
-
-
 def test_a_run_that_does_not_come_is_an_error(tmp_path):
     with pytest.raises(UserError, match="has had no checkpoint for 0 minutes: start the trainer"):
         following._wait_for_run(tmp_path / "run", 0)
