@@ -145,7 +145,7 @@ def has_plateaued(curve: Curve, last: int, steps: int, delta: float) -> bool:
     if not before:
         return False
     earlier, later = max(before), max(since, default=-math.inf)
-    return later <= earlier or later < earlier + delta  # an equal value is no gain, whatever delta
+    return later <= earlier or later < earlier + delta  # a delta of 0 needs a gain, too
 
 
 class EarlyStopping(NamedTuple):

@@ -107,7 +107,7 @@ def fields_of_form(query: str, body: bytes, limits: ServerConfig) -> dict[str, A
     except UnicodeDecodeError as error:
         raise HTTPException(400, f"the form is not UTF-8: {error}") from error
     if listed := next((name for name, _ in pairs if name in _ONLY_JSON), None):
-        raise HTTPException(422, f'"{listed}" is no field of forms and addresses: send it as JSON')
+        raise HTTPException(422, f'"{listed}" needs JSON: forms and addresses cannot hold it')
     texts = [value for name, value in pairs if name == _LISTED]
     fields = _unique([(name, _value(name, text)) for name, text in pairs if name != _LISTED])
     if texts:
