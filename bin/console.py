@@ -48,7 +48,7 @@ def _uncollected_import() -> Iterator[None]:
     They are some 400,000 objects, all of which stay. To look for garbage among them again and again
     takes a fifth of their import.
     """
-    if "tensorflow" in sys.modules:
+    if "tensorflow" in sys.modules or not gc.isenabled():
         yield
         return
     gc.disable()
@@ -63,7 +63,8 @@ def _uncollected_import() -> Iterator[None]:
 def quiet_tensorflow() -> Iterator[None]:
     """Lets `import tensorflow` be a `quiet_import`, wherever it comes first in the block.
 
-    Much of this package imports TensorFlow only when something needs it.
+    It then loads neither jax nor Matplotlib. Much of this package imports TensorFlow only when
+    something needs it.
     """
     finder = _QuietTensorFlow()
     sys.meta_path.insert(0, finder)
@@ -71,6 +72,32 @@ def quiet_tensorflow() -> Iterator[None]:
         yield
     finally:
         sys.meta_path.remove(finder)
+
+
+@contextlib.contextmanager
+def _lean_import() -> Iterator[None]:
+    """Keeps packages that commands do not need from TensorFlow's import.
+
+    TensorFlow and Keras load them wherever they are installed, in a third of the whole time.
+    """
+    finder = _Unneeded()
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+
+
+class _Unneeded(importlib.abc.MetaPathFinder):
+    def find_spec(
+        self, fullname: str, path: Any = None, target: types.ModuleType | None = None
+    ) -> None:
+        """Says that jax (for TensorFlow Lite) and Matplotlib (for galleries) are not there.
+
+        Keras may need jax, as its backend.
+        """
+        if fullname == "matplotlib" or (fullname == "jax" and "keras" not in sys.modules):
+            raise ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
 
 
 class _QuietTensorFlow(importlib.abc.MetaPathFinder):
@@ -94,7 +121,7 @@ class _QuietTensorFlow(importlib.abc.MetaPathFinder):
             execute = spec.loader.exec_module
 
             def execute_quietly(module: types.ModuleType) -> None:
-                with quiet_import():
+                with quiet_import(), _lean_import():
                     execute(module)
 
             spec.loader.exec_module = execute_quietly  # type: ignore[method-assign]

@@ -17,6 +17,7 @@ import hypothesis
 import pytest
 
 from t2t_lite import processor
+from t2t_lite.bin import console
 
 # What the selection and the end of a run need.
 pytest_plugins = ["support.costs", "support.forks", "support.parts", "support.run_watch"]
@@ -31,7 +32,7 @@ hypothesis.settings.load_profile("patient")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 # A file of tests that takes so many bytes gives back what it can.
-GROWTH = 100 << 20
+GROWTH = 200 << 20
 
 # How many logical devices the CPU is split into; the first is where everything else runs.
 LOGICAL_DEVICES = 8
@@ -128,7 +129,7 @@ def pytest_collection() -> Iterator[Any]:
     """Imports all tests, and TensorFlow, without the garbage collector: they are here to stay."""
     gc.disable()
     try:
-        with _compiled_once():
+        with _compiled_once(), console.quiet_tensorflow():
             return (yield)
     finally:
         gc.enable()
@@ -151,7 +152,7 @@ def pytest_collection_finish() -> None:
     It would else look again and again through the modules of all tests and of TensorFlow.
     """
     gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
+    gc.set_threshold(200_000, 50, 50)
 
 
 # By type, the instructions with which a processor lets TensorFlow call oneDNN for products in it.
@@ -234,6 +235,15 @@ def _memory_is_given_back(request, _logical_devices):
 def _resident_bytes() -> int:
     pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _stacks_are_not_noted(request):
+    """Spares them in the workers of pytest-xdist: a test that is repeated alone notes them."""
+    from support import stacks
+
+    with stacks.not_noted() if hasattr(request.config, "workerinput") else contextlib.nullcontext():
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

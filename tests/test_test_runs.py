@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from support import stacks
 from support.parts import PARTS, optimize_graphs, part_of
 from support.run_watch import EXIT_CODE, KERNELS_VARIABLE
 
@@ -86,6 +87,17 @@ def test_graphs_are_optimized_or_not(wanted, monkeypatch):
     monkeypatch.setattr(tf.config.optimizer, "set_experimental_options", options.update)
     optimize_graphs(wanted)
     assert options == {"disable_meta_optimizer": not wanted}
+
+
+def test_stacks_are_not_noted():
+    import tensorflow as tf
+
+    def names():
+        with tf.Graph().as_default():
+            return [frame.name for frame in tf.identity(1).op.traceback]
+
+    with stacks.not_noted():
+        assert "names" not in names()
 
 
 @pytest.mark.integration

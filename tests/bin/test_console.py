@@ -90,6 +90,35 @@ def test_tensorflow_is_quiet_wherever_a_command_imports_it(tmp_path, level, seen
     assert "Traceback" not in process.stderr
 
 
+_IMPORTS = """
+import importlib, sys
+from t2t_lite.bin import console
+def found(*names):
+    for name in names:
+        try:
+            importlib.import_module(name)
+            yield name
+        except ModuleNotFoundError as error:
+            assert error.name == name
+with console.quiet_tensorflow():
+    import tensorflow
+print(*tensorflow.seen, "then", *found("jax", "matplotlib"))
+"""
+
+
+def test_tensorflow_loads_no_package_that_commands_do_not_need(tmp_path):
+    """But Keras may have jax as its backend, and a command may draw."""
+    for name in ("jax", "keras", "matplotlib"):
+        (tmp_path / f"{name}.py").touch()
+    source = "from __main__ import found\nseen = [*found('jax', 'keras', 'matplotlib', 'jax')]\n"
+    (tmp_path / "tensorflow.py").write_text(source)
+    path = f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+    printed = subprocess.check_output(
+        [sys.executable, "-c", _IMPORTS], env={**os.environ, "PYTHONPATH": path}, text=True
+    )
+    assert printed.split() == ["keras", "jax", "then", "jax", "matplotlib"]
+
+
 def test_the_hook_goes_with_the_command():
     before = list(sys.meta_path)
     with console.quiet_tensorflow():
