@@ -21,6 +21,12 @@ _NUMBERS = tf.io.RaggedFeature(tf.float32, row_splits_dtype=tf.int64)
 _SIDES = ("inputs", "targets")
 # Records parsed per call.
 _CHUNK = 1024
+# Bytes per read, TensorFlow's own default.
+_READ_BYTES = 2**18
+# For datasets that are read once: to optimize one takes longer than to read a small file.
+_AS_WRITTEN = tf.data.Options()
+_AS_WRITTEN.autotune.enabled = False
+_AS_WRITTEN.experimental_optimization.apply_default_optimizations = False
 # Upper bound of example numbers.
 MOST_EXAMPLES = 2**36
 # What TensorFlow raises for a missing, unreadable or damaged file, and for a record that is not a
@@ -271,6 +277,18 @@ def _cut(ids: tf.RaggedTensor, limit: int) -> tf.RaggedTensor:
     return tf.ragged.boolean_mask(ids, (position < limit - 1) | (position == last))
 
 
+def file_records(path: str | tf.Tensor) -> tf.data.Dataset:
+    """Returns the serialized examples of a file.
+
+    `tf.data.TFRecordDataset` contains the path in its state, and takes longer to trace than a small
+    file to read.
+    """
+    records = tf.raw_ops.TFRecordDataset(
+        filenames=path, compression_type="", buffer_size=_READ_BYTES
+    )
+    return tf.data.experimental.from_variant(records, tf.TensorSpec([], tf.string))
+
+
 def record_chunks(path: str) -> Iterator[tf.Tensor]:
     """Yields the serialized examples of a file, strings `[n]`.
 
@@ -279,7 +297,7 @@ def record_chunks(path: str) -> Iterator[tf.Tensor]:
         tf.errors.OpError: a record cannot be read.
     """
     size = 0
-    for records in tf.data.TFRecordDataset(path).batch(_CHUNK):
+    for records in file_records(path).batch(_CHUNK).with_options(_AS_WRITTEN):
         yield records
         size += int(tf.reduce_sum(tf.strings.length(records))) + FRAME_BYTES * len(records)
     # TensorFlow accepts a file that ends inside a record's length.

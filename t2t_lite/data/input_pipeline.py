@@ -26,7 +26,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from t2t_lite.data.batching import BatchingScheme
-from t2t_lite.data.example_reader import MOST_EXAMPLES, ExampleReader
+from t2t_lite.data.example_reader import MOST_EXAMPLES, ExampleReader, file_records
 from t2t_lite.data.rewriting import Rewriter
 
 # Files read in parallel, as in T2T, and records read from each per turn.
@@ -40,8 +40,6 @@ _MEASURED_RECORDS = 1024
 _DRAWN_AT_ONCE = 4096
 # Upper bound of the epochs of a stream.
 _MOST_EPOCHS = 2**32
-# Bytes per read, TensorFlow's own default.
-_READ_BYTES = 2**18
 
 # No function below has conditions or loops of TensorFlow's own: looking for them takes longer than
 # all else that makes a dataset.
@@ -291,12 +289,7 @@ def _file_reader(paths: Sequence[str]) -> Callable[[tf.Tensor], tf.data.Dataset]
 
     def read(file: tf.Tensor) -> tf.data.Dataset:
         numbers = tf.data.Dataset.range(file, tf.int64.max, len(paths))
-        # Not `tf.data.TFRecordDataset`, whose state contains the path.
-        records = tf.raw_ops.TFRecordDataset(
-            filenames=locations[file], compression_type="", buffer_size=_READ_BYTES
-        )
-        spec = tf.TensorSpec([], tf.string)
-        return tf.data.Dataset.zip(numbers, tf.data.experimental.from_variant(records, spec))
+        return tf.data.Dataset.zip(numbers, file_records(locations[file]))
 
     return read
 
