@@ -49,7 +49,8 @@ def require_same(
     """Refuses a model that a program would compute otherwise.
 
     Args:
-        own: the model's hyperparameters, explicit.
+        own: the model's hyperparameters, explicit. Fields that `written` lacks, of a user's set or
+            another model's, have no effect: `require_plain` has checked what the model computes.
         written: those that reading the written settings gives.
         program: for the error.
         free: the names of those that are written otherwise than as settings.
@@ -59,7 +60,8 @@ def require_same(
     """
     others = _computed(written)
     for name, value in _computed(own).items():
-        if name in free or _WITHOUT_EFFECT.fullmatch(name) or value == others[name]:
+        is_same = value == others.get(name, value)
+        if name in free or _WITHOUT_EFFECT.fullmatch(name) or is_same:
             continue
         if name == "norm_epsilon" and value < _LARGEST_EPSILON:
             continue

@@ -1,5 +1,6 @@
 """Exports for Marian: the way back by t2t-import, and what Marian cannot compute."""
 
+import dataclasses
 import pathlib
 
 import numpy as np
@@ -17,6 +18,7 @@ from support.exported_runs import (
 )
 from t2t_lite import registry
 from t2t_lite.errors import UserError
+from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.interop.export import marian as exporter
 from t2t_lite.interop.export.counterparts import explicit_hparams
 from t2t_lite.interop.export.marian import marian_arrays
@@ -184,6 +186,18 @@ def test_what_marian_cannot_compute_is_refused_by_name(changes, message):
     side = MarianSide([*"abcdefghijkl"], range(12), 2, b"", is_table=True)
     with pytest.raises(UserError, match=message):
         exporter._settings(explicit_hparams(model, "Marian"), [side, side])
+
+
+def test_fields_that_no_transformer_reads_are_left_out():
+    """Those of a set of a user's own, or of another model's."""
+    own = dataclasses.make_dataclass("Own", [("usr_rate", float, 0.5)], bases=(TransformerHParams,))
+    sizes = {"hidden_size": 8, "num_heads": 1, "num_hidden_layers": 1, **POST}
+    side = MarianSide([*"abcdefghijkl"], range(12), 2, b"", is_table=True)
+    found, plain = (
+        exporter._settings(explicit_hparams(Transformer(h, 12, 12), "Marian"), [side, side])
+        for h in (own(**sizes), TransformerHParams(**sizes))
+    )
+    assert found == plain
 
 
 def test_other_models_are_refused():
