@@ -67,4 +67,5 @@ class Exported:
     def copy_vocabulary(self, folder: pathlib.Path) -> None:
         """Copies the files of the run's vocabulary."""
         for name in self.run.problem.vocab_files():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(self.run.folder / name, folder / name)

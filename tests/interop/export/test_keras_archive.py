@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 
+from support.exported_runs import made_run
 from t2t_lite.interop.export import keras_archive
 
 
@@ -24,3 +25,13 @@ def test_the_readme_beside_it_loads_a_model_with_the_same_logits(make_run, tmp_p
     expected = model({"inputs": ids["source_ids"], "targets": ids["target_ids"]})
     np.testing.assert_array_equal(ids["logits"], expected)
     assert set(os.listdir()) == {"README.md", "model.keras", *run.problem.vocab_files()}
+
+
+def test_a_vocabulary_in_a_folder_of_its_own_is_copied(tmp_path, monkeypatch):
+    run = made_run(tmp_path, hidden_size=8, num_heads=1, num_hidden_layers=1)
+    monkeypatch.setattr(run.problem, "vocab_files", lambda: ["vocab/x.model"])
+    path = tmp_path / "vocab" / "x.model"
+    path.parent.mkdir()
+    (tmp_path / "vocab.model").rename(path)
+    keras_archive.export(run, None, str(tmp_path / "out"))
+    assert (tmp_path / "out/keras/1/vocab/x.model").read_bytes() == path.read_bytes()
