@@ -10,7 +10,7 @@ import tensorflow as tf
 from t2t_lite import extras
 from t2t_lite.data.number_ids import ids_of_numbers, numbers_of_ids
 from t2t_lite.text.imported_encoder import ImportedEncoder
-from t2t_lite.text.language_tokens import TRANSLATION, LanguageTokens
+from t2t_lite.text.language_tokens import TEXT, TRANSLATION, LanguageTokens
 from t2t_lite.text.number_encoder import MOST_DIGITS, NumberEncoder
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
 from t2t_lite.text.source_form import UNSEEN, has_text
@@ -157,10 +157,15 @@ class _Spoken(tf.Module):
     Args:
         encoder: knows the languages.
         text: the same encoder in a graph, without languages.
+
+    Raises:
+        DataError: no language was chosen, and no line can name its own.
     """
 
     def __init__(self, encoder: LanguageTokens, text: GraphTokenizer) -> None:
         super().__init__()
+        if encoder.language_of == TEXT:
+            encoder.start_ids()
         self._text = text
         codes = list(encoder.starts)
         self._languages = _table({code: number for number, code in enumerate(codes)}, -1)
@@ -198,7 +203,11 @@ def _table(ids: Mapping[str, int], default: int) -> tf.lookup.StaticHashTable:
 
 
 def graph_tokenizer(encoder: TextEncoder) -> GraphTokenizer | None:
-    """Returns the equivalent of `encoder` in a graph; None if TensorFlow has no such operation."""
+    """Returns the equivalent of `encoder` in a graph; None if TensorFlow has no such operation.
+
+    Raises:
+        DataError: its texts begin with the token of their language, and none was chosen.
+    """
     if isinstance(encoder, ImportedEncoder):
         if not encoder.is_whole:
             return None

@@ -258,6 +258,7 @@ def export(run: RunFolder, checkpoint: str | None, export_dir: str, hparams: Dec
     Raises:
         UsageError: the search cannot be exported.
         UserError: TensorFlow could not load a model from `export_dir`.
+        DataError: the model knows several languages, and none was chosen.
     """
     if hparams.sampling_method == "random":
         raise UsageError(

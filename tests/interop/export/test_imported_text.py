@@ -110,8 +110,11 @@ def test_a_saved_model_translates_into_its_language(tmp_path):
 
 
 @pytest.mark.integration
-def test_a_saved_model_needs_a_language(tmp_path):
+@pytest.mark.parametrize("chosen", ["", "target_language=de"])
+def test_a_saved_model_needs_the_languages_of_its_texts(chosen, tmp_path):
+    """No line can name that of a source which begins with its own."""
     run = imported_run(tmp_path / "run")
+    hparams = DecodeHParams.of(run.problem, chosen)
     with pytest.raises(DataError, match="set source_language and target_language"):
-        saved_model.export(run, None, str(tmp_path / "export"), DecodeHParams())
+        saved_model.export(run, None, str(tmp_path / "export"), hparams)
     assert not (tmp_path / "export").exists()
