@@ -116,8 +116,8 @@ def export(
     kind = _model_type(h, speaks_as_m2m100(encoders))
     sides = _sides(model, h, kind, encoders)
     config = _config(h, kind, sides)
-    generation = _generation(h, search, config, sides[1])
     languages = language_ids(sides[1], encoders["targets"])
+    generation = _generation(h, search, config, sides[1], starts=int(bool(languages)))
     if languages and (code := chosen_language(encoders["targets"])):
         generation["forced_bos_token_id"] = languages[code]
     files = tokenizer_files(kind, sides, encoders)
@@ -153,12 +153,14 @@ def _sides(
     """Returns the vocabularies of source and target.
 
     transformers looks up what starts the decoder, where ours has a zero vector. If padding has
-    another one, as softmax weights, a row of zeros is added; sides of one vocabulary stay so.
+    another one, as softmax weights, a row of zeros is added; sides of one vocabulary or of one
+    matrix stay so.
     """
     found = [HuggingFaceSide.of(encoders[side], kind) for side in ("inputs", "targets")]
     if h.start_id or not np.any(model.targets_embedding.matrix[PAD_ID]):
         return found
-    is_one = found[0].pieces == found[1].pieces
+    has_one = model.inputs_embedding is model.targets_embedding
+    is_one = has_one or found[0].pieces == found[1].pieces
     return [side.with_start() if is_one or side is found[1] else side for side in found]
 
 
@@ -266,8 +268,9 @@ def _generation(
     search: DecodeHParams,
     config: Mapping[str, Any],
     target: HuggingFaceSide,
+    starts: int,
 ) -> dict[str, Any]:
-    """Returns generation_config.json."""
+    """Returns generation_config.json; outputs begin with so many tokens of languages."""
     ends = [target.ids.index(id_) for id_ in (EOS_ID, *h.other_ends)]
     suppressed = sorted(target.ids.index(id_) for id_ in h.never_output)
     has_table = FAMILIES[config["model_type"]].has_table
@@ -288,7 +291,8 @@ def _generation(
         "length_penalty": average_exponent(search),
         "early_stopping": _EARLY_STOPPING.get(search.stopping, False),
         "max_new_tokens": _longest(search, config),
-        **({"min_new_tokens": search.min_length} if search.min_length else {}),
+        # Ours does not count the token of a language.
+        **({"min_new_tokens": search.min_length + starts} if search.min_length else {}),
         "no_repeat_ngram_size": search.no_repeat_ngram_size,
         **({"suppress_tokens": suppressed} if suppressed else {}),
         **({"renormalize_logits": True} if renormalizes else {}),

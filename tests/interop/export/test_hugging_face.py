@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from support import open_vocabularies
-from support.exported_runs import Made, logits, made_run, random_pairs, read, sentences
+from support.exported_runs import BPE, Made, logits, made_run, random_pairs, read, sentences
 from support.transformers_models import (
     EPSILON,
     IMPORTED,
@@ -27,7 +27,9 @@ from t2t_lite.interop.export import hugging_face as exporter
 from t2t_lite.interop.imports import safe_files
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.text import vocabularies
 from t2t_lite.text.imported_encoder import ImportedEncoder
+from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
 from t2t_lite.text.subword_text_encoder import SubwordTextEncoder
 
 pytest.importorskip("safetensors")
@@ -81,6 +83,16 @@ def test_a_model_goes_back_to_the_layout_that_it_came_from(tmp_path, name):
         assert list(back.encoders["inputs"].tokens) == list(run.encoders["inputs"].tokens)
 
 
+@pytest.mark.integration
+@pytest.mark.parametrize("name", ["marian_2", "m2m100_0"])
+def test_the_least_length_comes_back(tmp_path, name):
+    """Ours does not count the token of a language; theirs does."""
+    run = read(PUBLISHED / name, tmp_path / "run")
+    exporter.export(run, None, str(tmp_path / "out"), DecodeHParams.of(run, "min_length=4"))
+    back = read(tmp_path / "out" / "huggingface" / "1", tmp_path / "back")
+    assert DecodeHParams.of(back).min_length == 4
+
+
 @pytest.fixture(scope="module", params=["mask first", "mask last"])
 def nllb(request, tmp_path_factory) -> pathlib.Path:
     """A model of NLLB-200's layout."""
@@ -125,6 +137,27 @@ def test_a_source_begins_with_the_label_of_its_language_as_readme_shows(tmp_path
     exporter.export(run, None, str(tmp_path / "out"), DecodeHParams.of(run, "target_language=fra"))
     readme = (tmp_path / "out" / "huggingface" / "1" / "README.md").read_text(encoding="utf-8")
     assert 'tokenizer([">>fra<< A sentence."]' in readme
+
+
+@pytest.mark.parametrize(
+    "ties",
+    [
+        {"shared_embedding_and_softmax_weights": True},
+        {"shared_embedding_and_softmax_weights": False, "shared_embedding": True},
+        {"shared_embedding_and_softmax_weights": False},
+    ],
+)
+def test_two_vocabularies_of_one_size_come_back(tmp_path, ties):
+    """As in our model, they may have one matrix."""
+    sizes = {"hidden_size": 8, "num_heads": 1, "num_hidden_layers": 1}
+    run = made_run(tmp_path, **sizes, **POST, **ties)
+    vocabularies.build(BPE, tmp_path / "other.model", [x.upper() for x in sentences()], 400)
+    run.encoders["inputs"] = SentencePieceEncoder(tmp_path / "other.model")
+    assert run.encoders["inputs"].vocab_size == run.encoders["targets"].vocab_size
+    back = read(export(run, tmp_path), tmp_path / "back")
+    for source, target in random_pairs(run, 4):
+        found = logits(back, source, target)[:, : run.model.targets_vocab_size]
+        np.testing.assert_allclose(found, logits(run, source, target), atol=1e-5)
 
 
 @pytest.mark.skipif(
