@@ -55,8 +55,13 @@ def write_opus(folder: pathlib.Path, languages: tuple[str, ...] = ()) -> None:
         )
 
 
-def write_m2m100(folder: pathlib.Path, languages: tuple[str, str] = ("en", "de")) -> None:
-    """Writes M2M100's layout: one model, and on both sides the language of the text first."""
+def write_m2m100(
+    folder: pathlib.Path, languages: tuple[str, str] = ("en", "de"), **others: Any
+) -> None:
+    """Writes M2M100's layout: one model, and on both sides the language of the text first.
+
+    For the other arguments, see `write_encoder`.
+    """
     model = trained([*SOURCE, *TARGET], 70)
     table = ["<pad>", "</s>", "<unk>", "<s>", *normal_pieces(model), "__de__", "__en__"]
     ids = {"de": len(table) - 2, "en": len(table) - 1}
@@ -70,4 +75,5 @@ def write_m2m100(folder: pathlib.Path, languages: tuple[str, str] = ("en", "de")
             languages=ids,
             language_of=TEXT,
             language=language,
+            **others,
         )

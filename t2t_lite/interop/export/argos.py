@@ -27,6 +27,7 @@ from t2t_lite.interop.export.folder import new_folder, require_code
 from t2t_lite.interop.export.pieces import language_tokens, sentencepiece_files, tokens_of
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.text.imported_encoder import ImportedEncoder
 from t2t_lite.text.language_names import english_name
 from t2t_lite.text.languages import speaking
 from t2t_lite.text.text_encoder import EOS_ID, SPACE, TextEncoder
@@ -155,6 +156,15 @@ def _text_of(run: RunFolder, encoders: Mapping[str, TextEncoder]) -> bytes:
     Raises:
         UserError: there is none, or it would join them otherwise than that of the targets.
     """
+    for encoder in encoders.values():
+        if isinstance(encoder, ImportedEncoder) and encoder.model and not encoder.is_whole:
+            added = [*encoder.added_tokens]
+            what = f"the token {quoted(added[0])}" if added else "clean_up_tokenization_spaces"
+            raise UserError(
+                f"{run.problem.name}: Argos Translate splits and joins text by the SentencePiece "
+                f"model alone, and this vocabulary has {what} besides; export for CTranslate2 "
+                "(--format=ctranslate2)"
+            )
     tokens = tokens_of(encoders)
     models = (
         [(run.folder / name).read_bytes() for name in sentencepiece_files(run)] if tokens else []

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from t2t_lite.decoding.ctranslate2_model import POSITIONS
-from t2t_lite.interop.export.pieces import language_tokens, sentencepiece_files, tokens_of
+from t2t_lite.interop.export.pieces import first_ids, sentencepiece_files, tokens_of
 from t2t_lite.interop.export.search_settings import USUAL_LENGTH, average_exponent, not_carried
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -55,11 +55,13 @@ no effect.
 """
 
 _LANGUAGES = """
-The model knows several languages. The token before the pieces tells the language of {of}{prefix}.
+The model knows several languages. The first token of a source tells the language of {of}{prefix}.
 The tokens: {tokens}.
 """
 _PREFIX = """,
 and `target_prefix` that of the translation"""
+# Of a vocabulary whose tokens are ids.
+_ALL_LANGUAGES = '{tokens}; `text["inputs"].languages` has all'
 
 _NEVER = """
 The model never outputs {tokens}. Here, others share the probability p of these tokens; in
@@ -101,7 +103,7 @@ _USE_WORDS = """\
 _USE_IDS = """\
     import ctranslate2, t2t_lite.registry
     text = t2t_lite.registry.problem("{problem}").get_feature_encoders(".")
-    ids = [str(i) for i in text["inputs"].encode("A sentence.")]
+    ids = {start}[str(i) for i in text["inputs"].encode_text("A sentence.")]
     found = ctranslate2.Translator(".").translate_batch([ids], {search})
     print(text["targets"].decode([int(i) for i in found[0].hypotheses[0]]))
 """
@@ -133,7 +135,7 @@ def readme(
     exponent = average_exponent(search)
     nearest = f"length_penalty={exponent:{'g' if is_average else '.2f'}}"
     left_out = [f"`{setting}`" for setting in not_carried(search, "shortlist")]
-    hidden = [tokens.targets[id_] if tokens else str(id_) for id_ in never_output]
+    hidden = [f"`{tokens.targets[id_] if tokens else id_}`" for id_ in never_output]
     return _README.format(
         problem=run.problem.name,
         model=run.model_name,
@@ -163,21 +165,28 @@ def readme(
 
 
 def _example(run: RunFolder, encoders: Mapping[str, TextEncoder], search: str) -> str:
-    if not tokens_of(encoders):
-        return _USE_IDS.format(problem=run.problem.name, search=search)
-    start, prefix = (language_tokens(encoders[side]) for side in ("inputs", "targets"))
-    source, target = sentencepiece_files(run)
     inputs = encoders["inputs"]
+    has_pieces = tokens_of(encoders) is not None
+    start, prefix = (
+        [encoder.symbol(i) if has_pieces else str(i) for i in first_ids(encoder)]
+        for encoder in (inputs, encoders["targets"])
+    )
+    known = {
+        "start": f"{json.dumps(start)} + " if start else "",
+        "search": f"{search}, target_prefix=[{json.dumps(prefix)}]" if prefix else search,
+    }
+    if not has_pieces:
+        return _USE_IDS.format(problem=run.problem.name, **known)
+    source, target = sentencepiece_files(run)
     is_imported = isinstance(inputs, ImportedEncoder)
     has_words = isinstance(inputs, ImportedEncoder) and not inputs.model
     return (_USE_WORDS if has_words else _USE_PIECES).format(
         source=source,
         target=target,
-        start=f"{json.dumps(start)} + " if start else "",
-        search=f"{search}, target_prefix=[{json.dumps(prefix)}]" if prefix else search,
         rest="[1:]" if prefix else "",
         # The table may have pieces of which the SentencePiece model knows nothing.
         plain=f'.replace("{SPACE}", " ").strip()' if is_imported else "",
+        **known,
     )
 
 
@@ -192,18 +201,22 @@ def _limit(search: DecodeHParams) -> str:
 
 
 def _languages(encoders: Mapping[str, TextEncoder]) -> str:
-    inputs, targets = encoders["inputs"], encoders["targets"]
-    if not language_tokens(inputs):
+    inputs = encoders["inputs"]
+    if not isinstance(inputs, LanguageTokens) or not inputs.languages:
         return ""
-    assert isinstance(inputs, LanguageTokens)
+    if tokens_of(encoders):
+        tokens = _listed([f"`{inputs.symbol(id_)}`" for id_ in inputs.languages.values()])
+    else:
+        ids = _listed([f"`{id_}` ({code})" for code, id_ in inputs.languages.items()])
+        tokens = _ALL_LANGUAGES.format(tokens=ids)
     return _LANGUAGES.format(
         of="its text" if inputs.language_of == TEXT else "the translation",
-        prefix=_PREFIX if language_tokens(targets) else "",
-        tokens=_listed([inputs.symbol(id_) for id_ in inputs.languages.values()]),
+        prefix=_PREFIX if first_ids(encoders["targets"]) else "",
+        tokens=tokens,
     )
 
 
 def _listed(tokens: Sequence[str]) -> str:
-    named = ", ".join(f"`{token}`" for token in tokens[:_MOST_TOKENS])
+    named = ", ".join(tokens[:_MOST_TOKENS])
     left = len(tokens) - _MOST_TOKENS
     return f"{named} and {left} more" if left > 0 else named

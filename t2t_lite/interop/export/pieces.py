@@ -1,6 +1,6 @@
 """How other programs call the ids of a model: by the pieces of text that they stand for."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from t2t_lite.decoding.ctranslate2_model import Tokens
 from t2t_lite.runs.run_folder import RunFolder
@@ -29,10 +29,15 @@ def sentencepiece_files(run: RunFolder) -> tuple[str, str]:
 
 
 def language_tokens(encoder: TextEncoder) -> list[str]:
-    """Returns the tokens with which texts begin; none if they do not.
+    """Returns the tokens of `first_ids`."""
+    return [encoder.symbol(id_) for id_ in first_ids(encoder)]
+
+
+def first_ids(encoder: TextEncoder) -> Sequence[int]:
+    """Returns the ids of languages with which texts begin; none if they do not.
 
     If the encoder has no language yet, they are those of the first.
     """
     if not isinstance(encoder, LanguageTokens) or not encoder.languages:
-        return []
-    return [encoder.symbol(i) for i in encoder.starts[encoder.language or min(encoder.starts)]]
+        return ()
+    return encoder.starts[encoder.language or min(encoder.starts)]

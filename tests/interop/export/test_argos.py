@@ -170,12 +170,22 @@ def write_words(folder: pathlib.Path) -> None:
         open_vocabularies.write_encoder(path, ["<pad>", "</s>", "<unk>", "a", "b"], 2)
 
 
+def write_clean(folder: pathlib.Path) -> None:
+    open_vocabularies.write_m2m100(folder, cleans_spaces=True)
+
+
+def write_added(folder: pathlib.Path) -> None:
+    open_vocabularies.write_m2m100(folder, added={9: []})
+
+
 @pytest.mark.integration
 @pytest.mark.parametrize(
     ("write_vocabulary", "message"),
     [
         (write_bytes, "takes the targets' piece '<0x00>' for other text"),
         (write_words, "needs a SentencePiece vocabulary"),
+        (write_clean, "this vocabulary has clean_up_tokenization_spaces besides"),
+        (write_added, "this vocabulary has the token '"),
     ],
 )
 def test_what_argos_translate_cannot_join_is_refused(write_vocabulary, message, tmp_path):

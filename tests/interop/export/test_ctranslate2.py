@@ -360,24 +360,41 @@ def run(tmp_path_factory) -> run_folder.RunFolder:
     return short_run(tmp_path_factory.mktemp("run"), "export_test_pieces")
 
 
+def write_clean_m2m100(folder):
+    """An M2M100 from whose outputs a tokenizer removes spaces, and which has no default."""
+    open_vocabularies.write_m2m100(folder, ("", ""), cleans_spaces=True)
+
+
 @pytest.mark.integration
 @pytest.mark.parametrize(
-    ("problem", "write_vocabulary"),
+    ("problem", "write_vocabulary", "languages"),
     [
-        ("export_test_pieces", None),
-        ("export_test_two_vocabularies", None),
-        ("translate_imported", open_vocabularies.write_opus),
-        ("translate_imported", lambda folder: open_vocabularies.write_opus(folder, ("deu", "fra"))),
-        ("translate_imported", open_vocabularies.write_m2m100),
+        ("export_test_pieces", None, ""),
+        ("export_test_two_vocabularies", None, ""),
+        ("translate_imported", open_vocabularies.write_opus, ""),
+        (
+            "translate_imported",
+            lambda folder: open_vocabularies.write_opus(folder, ("deu", "fra")),
+            "",
+        ),
+        ("translate_imported", open_vocabularies.write_m2m100, ""),
+        *(
+            ("translate_imported", write_clean_m2m100, f"source_language={a},target_language={b}")
+            for a, b in (("en", "de"), ("de", "en"))
+        ),
     ],
-    ids=["one_vocabulary", "two_vocabularies", "opus", "opus_of_two_languages", "m2m100"],
+    ids=[
+        *("one_vocabulary", "two_vocabularies", "opus", "opus_of_two_languages", "m2m100"),
+        *("m2m100_as_ids", "m2m100_as_ids_in_reverse"),
+    ],
 )
 def test_the_example_in_the_readme_prints_what_the_decoder_does(
-    problem, write_vocabulary, tmp_path
+    problem, write_vocabulary, languages, tmp_path
 ):
     run = short_run(tmp_path, problem, write_vocabulary, **(_BIASED if write_vocabulary else {}))
     folder = tmp_path / "out"
-    exporter.export(run, None, str(folder), "float32")
+    hparams = DecodeHParams.of(run, languages)
+    exporter.export(run, None, str(folder), "float32", hparams)
     text = (folder / "README.md").read_text()
     assert "after 7 updates" in text
     script = "".join(line[4:] for line in text.splitlines(True) if line.startswith("    "))
@@ -385,9 +402,19 @@ def test_the_example_in_the_readme_prints_what_the_decoder_does(
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=folder, check=True, capture_output=True, text=True
     )
-    expected = Translator(Decoder.from_run(run))(["A sentence."])
+    expected = Translator(Decoder.from_run(run, hparams=hparams))(["A sentence."])
     assert done.stdout == f"{expected[0]}\n"
     assert expected[0]
+
+
+@pytest.mark.integration
+def test_the_readme_names_languages_as_the_model_does(tmp_path):
+    run = short_run(tmp_path, "translate_imported", write_clean_m2m100, **_BIASED)
+    exporter.export(run, None, str(tmp_path / "out"), "float32")
+    text = (tmp_path / "out" / "README.md").read_text()
+    ids = run.encoders["inputs"].languages
+    assert f"The tokens: `{ids['de']}` (de), `{ids['en']}` (en)" in text
+    assert "__de__" not in text
 
 
 @pytest.mark.integration
