@@ -67,6 +67,12 @@ def test_what_is_around_several_lines_stays_in_order(text, expected, decoder):
     ("text", "expected"),
     [
         (f"w1 {CHOICE}\nw2 w3", f"w1 {CHOICE}\nw3 w2"),
+        (
+            "w1 {x,\n plural, one {w4} other {w5}}\nw2 w3",
+            "w1 {x,\n plural, one {w4} other {w5}}\nw3 w2",
+        ),
+        ("w1 {\n\tx, number}\nw2 w3", "w1 {\n\tx, number}\nw3 w2"),
+        ("w1 [show\n\tx='1']\nw2 w3", "w1 [show\n\tx='1']\nw3 w2"),
         ("[code]\nw1 w2\n[/code]\nw3 w4", "[code]\nw1 w2\n[/code]\nw4 w3"),
         ("[b]w1 w2\nw3 w4[/b] w5", "[b]w2 w1\nw4 w3[/b] w5"),
         ("w1 %{aStart}w2 w3\nw4%{aEnd} w5", "w1 %{aStart}w3 w2\nw4%{aEnd} w5"),

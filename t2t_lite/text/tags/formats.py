@@ -41,7 +41,7 @@ _BRACES = r"\{(?:[^{}]++|\{[^{}]*+\})*+\}"
 _braces = Format(re.compile(rf"\{{\{{|\}}\}}|{_BRACES}"), "{}")
 # Java doubles an apostrophe; what stands between single ones is not a placeholder.
 _quoting = Format(re.compile(rf"''|'[^']+'|{_BRACES}"), "{}'", has_names=True)
-_arguments = Format(re.compile(r"%L?\d+|%L?n\b"))
+_arguments = Format(re.compile(r"%L?\d+|%L?n\b", re.ASCII))
 _go = Format(
     re.compile(r"%[-+ #0]*+(?:\[\d+\])?(?:\d++|\*)?(?:\.[\d*]*+)?(?:\[\d+\])?[a-zA-Z%]"), "%"
 )
@@ -60,9 +60,9 @@ FORMATS = {
     **dict.fromkeys(("lisp", "scheme"), _tildes),
     "go": _go,
     "boost": Format(re.compile(rf"%\|[^|]*\||%\d+%|{_PRINTF}"), "%"),
-    **dict.fromkeys(("sh", "dart"), Format(re.compile(r"\$\w+|\$\{[^{}]+\}"), "$")),
-    "drupal": Format(re.compile(r"(?<![\w@%!:/])[@%!:][A-Za-z][\w-]*"), has_names=True),
-    "laravel": Format(re.compile(r"(?<![\w:/]):[A-Za-z]\w*"), has_names=True),
+    **dict.fromkeys(("sh", "dart"), Format(re.compile(r"\$\w+|\$\{[^{}]+\}", re.ASCII), "$")),
+    "drupal": Format(re.compile(r"(?<![\w@%!:/])[@%!:][A-Za-z][\w-]*", re.ASCII), has_names=True),
+    "laravel": Format(re.compile(r"(?<![\w:/]):[A-Za-z]\w*", re.ASCII), has_names=True),
     "mediawiki": Format(re.compile(r"\$\d+"), has_names=True),
 }
 _FLAG = re.compile(r"(?<![\w-])(?:possible-)?(?!no-|impossible-)([\w+-]+)-format(?![\w-])")

@@ -1,3 +1,8 @@
 """What a text may have beside words: HTML, XML, or placeholders in plain text."""
 
 HTML, XML, PLACEHOLDERS = KINDS = ("html", "xml", "placeholders")
+
+# A segment is a line of a file, and outputs are separated by tabs. Within a tag, characters for
+# private use stand for what a line cannot have.
+HIDDEN = {"\n": "\U0010ff0a", "\r": "\U0010ff0d", "\t": "\U0010ff09"}
+SPACE = rf"\s{''.join(HIDDEN.values())}"  # in the brackets of a pattern

@@ -8,20 +8,24 @@ from typing import NamedTuple
 
 import regex
 
+from t2t_lite.text.tags.kinds import SPACE as _S
+
 # A code, or a word in brackets.
-BRACKETED = r"\[/?[A-Za-z][\w\-]*+(?:[=:\s][^\[\]<>\n]*+)?\]"
+BRACKETED = rf"\[/?[A-Za-z][\w\-]*+(?:[=:{_S}][^\[\]<>\n]*+)?\]"
 _SIDE = r"(?P<side>start|begin|open|end|close)"
 _OF = r"""(?P<of>(?:\w+[_\-])?(?:[abiu]|em)|\w*?(?:anchor|bold|button|code|emphasis|italics?
     |kbd|link|span|strong|tag|underline|url))"""
 _NAMED = regex.compile(
     rf"""
-      \[(?P<closes>/)?(?P<name>[A-Za-z][\w\-]*+)(?P<rest>[=:\s][^\[\]<>\n]*+)?\]
-    | [%$\#]?\{{\{{?\s*+(?:{_OF}[_\-]?{_SIDE}|{_SIDE}[_\-]?{_OF})\s*+\}}\}}?
+      \[(?P<closes>/)?(?P<name>[A-Za-z][\w\-]*+)(?P<rest>[=:{_S}][^\[\]<>\n]*+)?\]
+    | [%$\#]?\{{\{{?[{_S}]*+(?:{_OF}[_\-]?{_SIDE}|{_SIDE}[_\-]?{_OF})[{_S}]*+\}}\}}?
     """,
     regex.VERBOSE | regex.IGNORECASE,
 )
 # As in [a=1], [a b="1"] and [a /]; or as in Drupal's [site:name].
-_ATTRIBUTES = regex.compile(r"=\S|\s+[\w\-:]+=\S|.*\s/\Z|(?::[a-z][\w\-]*+)+\Z")
+_ATTRIBUTES = regex.compile(
+    rf"=[^{_S}]|[{_S}]+[\w\-:]+=[^{_S}]|.*[{_S}]/\Z|(?::[a-z][\w\-]*+)+\Z", regex.DOTALL
+)
 
 
 class Named(NamedTuple):

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import regex
 
-from t2t_lite.text.tags.kinds import HTML, PLACEHOLDERS, XML
+from t2t_lite.text.tags.kinds import HIDDEN, HTML, PLACEHOLDERS, XML
+from t2t_lite.text.tags.kinds import SPACE as _S
 from t2t_lite.text.tags.named_pairs import BRACKETED, is_code, named, pairs_in
 
 
@@ -59,42 +60,59 @@ _VOID_ELEMENTS = frozenset(
     | {"input", "link", "meta", "param", "source", "track", "wbr"}
 )
 
+# Letters of languages that write them directly beside foreign words and names, and the other
+# letters, digits and `_`, of which names may consist.
+_UNSPACED = (
+    r"\p{Han}\p{Hiragana}\p{Katakana}\p{Bopomofo}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+    r"\u30fc\uff10-\uff9f"
+)
+_U = rf"(?:(?=\w)[{_UNSPACED}])"
+_W = rf"[^\W{_UNSPACED}]"
+# Of a path; further letters belong to it if it goes on after them.
+_IN_PATH = rf"(?:{_W}|[.\-]|{_U}++(?=/|\.{_W}))"
+
 # Balanced braces, four deep, as in ICU's
 # {who, select, other {{n, plural, one {# file} other {# files of {owner}}}}}.
 _INNER = "[^{}]*+"
 for _ in range(4):
     _INNER = rf"(?:[^{{}}]++|\{{{_INNER}\}})*+"
-_ICU_CHOICE = r",\s*+(?:plural|select|selectordinal)\s*+,"
-_ICU_FORMAT = r",\s*+(?:number|date|time|ordinal|duration|spellout|list|choice)\s*+(?:,[^{}]*+)?"
-_FORMAT = r"(?:[:!](?!\s)[^{}]*+(?:\{[^{}]*+\}[^{}]*+)*+)?"  # C#'s, Python's and Rust's
+_ICU_CHOICE = rf",[{_S}]*+(?:plural|select|selectordinal)[{_S}]*+,"
+_ICU_FORMAT = (
+    rf",[{_S}]*+(?:number|date|time|ordinal|duration|spellout|list|choice)[{_S}]*+(?:,[^{{}}]*+)?"
+)
+_FORMAT = (
+    rf"(?:[:!](?![{_S}])[^{{}}]*+(?:\{{[^{{}}]*+\}}[^{{}}]*+)*+)?"  # C#'s, Python's and Rust's
+)
 # GNU's old `quoting' is text. What follows the second quote tells it from code with strings.
 _GNU_QUOTED = r"`[^`'\n]+'(?:[\s.,:;!?)]|\Z)"
 _PRINTF = r"""[-+\#0]*+(?:\d++|\*)?(?:\.(?:\d++|\*))?
     (?:hh?|ll?|[Lqjzt])?[diouxXeEfFgGcrsSpaA@]"""
 # Of reStructuredText, before code or the text of a link.
-_ROLE = r"(?:(?<![\w:]):[\w.+\-]++(?::[\w.+\-]++){0,2}+:)?"
+_ROLE = rf"(?:(?<!{_W}|:):[A-Za-z0-9_.+\-]++(?::[A-Za-z0-9_.+\-]++){{0,2}}+:)?"
 # Its code and Markdown's, which begins and ends without a space: TeX's ``quotes'' are text.
 _CODE = r"``(?=\S|\x20`)[^`\n]+(?:`[^`\n]+)*(?:(?<!\s)|(?<=`\x20))``"
 # In "$US50" and "$A1.5 million"; "$A1" is the cell of a table.
 _CURRENCY = r"(?:(?:AU|CAN?|HK|NT|NZ|SG|US)(?![A-Z_])|[ACS]\d[.,]?\d)"
 # Placeholders, by how they begin.
 _SYMBOLS = rf"""
-    (?<![\w/.:\-~])(?:/(?:[\w.\-]++/)+|(?:\.\.?|~)/(?:[\w.\-]++/)*+)[\w.\-]*\w  # a path
-  | {_ROLE}(?:{_CODE}|(?!{_GNU_QUOTED})(?<!`)`[^`\n]+`(?!`)(?:__?(?!\w)|(?![\w%])))
-  | \[[\w\#*.\-]++\]_(?!\w)                          # reStructuredText's footnotes
+    (?<!{_W}|[/.:\-~])(?!(?<={_U})/{_U})
+    (?:/(?:{_IN_PATH}++/)+|(?:\.\.?|~)/(?:{_IN_PATH}++/)*+){_IN_PATH}*{_W}
+  | {_ROLE}(?:{_CODE}|(?!{_GNU_QUOTED})(?<!`)`[^`\n]+`(?!`)(?:__?(?!{_W})|(?!{_W}|%)))
+  | \[[\w\#*.\-]++\]_(?!{_W})                        # reStructuredText's footnotes
   | (?<![\w|])\|[A-Za-z][\w.\-]*+\|(?![\w|])         # and its substitutions
   | (?<=[\w.!?)\]}}%])\|(?=[\w{{%\[\]])              # Symfony, between forms of plurals
-  | [\[\]]-?(?:\d++|Inf),\s?-?(?:\d++|Inf)[\[\]]     # and their numbers
-  | (?<![\w:/]):[a-z+\-][a-z0-9_+\-]*+:(?![\w:/`])     # :smile:
-  | (?<![\w@!:/])[@!:](?:(?i:count|attribute)|[a-z]++(?:_[a-z0-9]++)++)(?!\w)  # Drupal, Laravel
-  | (?<![\w.])@(?:\.[a-z]+)?:(?:\(\w[\w.]*\)|\w(?:[\w.]*\w)?)  # Vue's links
+  | [\[\]]-?(?:\d++|Inf),[{_S}]?-?(?:\d++|Inf)[\[\]]  # and their numbers
+  | (?<!{_W}|[:/]):[a-z+\-][a-z0-9_+\-]*+:(?!{_W}|[:/`])  # :smile:
+  | (?<!{_W}|[@!:/])[@!:](?:(?i:count|attribute)|[a-z]++(?:_[a-z0-9]++)++)(?!{_W})  # Drupal's
+  | (?<!{_W}|\.)@(?:\.[a-z]+)?:                       # Vue's links
+    (?:\(\w[\w.]*\)|[A-Za-z0-9_](?:[A-Za-z0-9_.]*[A-Za-z0-9_])?)
   | \{{\{{(?:[^{{}}]++|\{{[^{{}}]*+\}})*+\}}\}}
-  | \{{\s*+\w++\s*+(?:{_ICU_CHOICE}{_INNER}|{_ICU_FORMAT})\}}
-  | [$%\#]?\{{\s*+[\w.$\[\]\-]*+\s*+(?:,\s*+-?\d++)?{_FORMAT}\}}
+  | \{{[{_S}]*+\w++[{_S}]*+(?:{_ICU_CHOICE}{_INNER}|{_ICU_FORMAT})\}}
+  | [$%\#]?\{{[{_S}]*+[\w.$\[\]\-]*+[{_S}]*+(?:,[{_S}]*+-?\d++)?{_FORMAT}\}}
   | (?:\{{\$\w|[$\#]\{{)[^{{}}\n]++\}}                 # Moodle, Smarty; JavaScript, Ruby
   | \$(?:\[\w+\]|\(\w+\))                          # OpenOffice
   | \$t\([^()\n]++\)                               # i18next
-  | (?<![\w$])\$(?!{_CURRENCY})[A-Z][A-Z0-9_]++\$?(?!\w)
+  | (?<!{_W}|\$)\$(?!{_CURRENCY})[A-Z][A-Z0-9_]++\$?(?!{_W})
   | \[%[^\[\]%\n]++%\]
   | \#\#\#[\w.\-]+\#\#\#                             # TYPO3
   | \*\|[^|\s]++\|\*                               # Mailchimp
@@ -105,33 +123,41 @@ _SYMBOLS = rf"""
   | (?<!\d)%(?:<\w+>|&lt;\w+&gt;)[-+\#0]*+[\d.]*+[a-zA-Z]  # Ruby
   | %\d+![^!\s]++!                                 # Windows
   | %\#@\w+@                                       # Apple's stringsdict
-  | (?<!\d)%[A-Za-z_]\w*+(?:\.\w++)++%(?!\w)        # Mailgun's %recipient.name%
-  | (?<!\d)%[A-Za-z_][A-Za-z0-9_]++(?:%(?![\w%]|[-+\#'.]?\d))?  # Symfony's %name%, Drupal's %name
+  | (?<!\d)%[A-Za-z_][A-Za-z0-9_]*+(?:\.[A-Za-z0-9_]++)++%(?!{_W})  # Mailgun's %recipient.name%
+  | (?<!\d)%[A-Za-z_][A-Za-z0-9_]++(?:%(?!{_W}|%|[-+\#'.]?\d))?  # Symfony's %name%, Drupal's %name
   | (?<!\d)%(?:\d+\$)?{_PRINTF}
   | (?<!\d)%[\-_0^\#]?[EO]?[A-Za-z](?![A-Za-z])     # dates, as in %H:%M
-  | (?<!\d)%L?(?:n(?!\w)|[1-9]\d?(?![\d%]))        # Qt and KDE
-  | (?<!\d)%%(?:[A-Za-z_]\w++%%)?
+  | (?<!\d)%L?(?:n(?!{_W})|[1-9]\d?(?![\d%]|[.,]\d))  # Qt and KDE, but not Turkish %3,2
+  | (?<!\d)%%(?:[A-Za-z_][A-Za-z0-9_]++%%)?
   | \\[nrt](?![a-z])
   | \p{{RI}}\p{{RI}}
 """
 # What follows `&` in an entity. URLs hold it alone, or escaped, which HTML in XML is twice.
 _REFERENCE = r"(?:\#[0-9]{1,7}|\#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{0,31});"
 _AND = r"&(?:(?:amp;)++|\#0*+38;|\#[xX]0*+26;)"
-_IN_URL = rf"(?!&{_REFERENCE})[^\s<>\"'`{{}}]"
+# Of a URL: ASCII, letters of words between spaces, and others if the URL goes on after them, or if
+# they end its path where white space is on both sides, as in https://ja.wikipedia.org/wiki/...
+_IN_URL = rf"""(?:(?!&{_REFERENCE})[^\s<>\"'`{{}}\x80-\U0010ffff] | {_W}
+  | {_U}++(?=/|[.?\#=_\-][A-Za-z0-9]))"""
+_IN_BRACKETS = rf"(?:{_AND}|(?![()\[\]]){_IN_URL})*+"
+_IN_BRACKETS = rf"(?:{_AND}|(?![()\[\]]){_IN_URL}|\({_IN_BRACKETS}\)|\[{_IN_BRACKETS}\])*+"
+_URL_PART = rf"""(?:{_AND} | \({_IN_BRACKETS}\) | \[{_IN_BRACKETS}\]
+  | (?<=://)(?:[A-Za-z0-9\-]++\.)*+(?:{_U}++\.)++{_U}*+)"""  # or a host
+_LAST = rf"""(?:(?={_U})(?<=(?<!{_U})\bhttps?://[^\s/]+/\S*[/=])(?!\p{{Hiragana}})\w++
+  (?=[.,;:!?]*+(?:[\s<>\"')\]]|\Z)))"""
+_ZWJ = r"(?:\u200D|&(?:zwj|\#8205|\#[xX]200[dD]);)"
 _PROTECTED = rf"""
     (?=[/.~`:\[\]|@!{{$%\#*\\\p{{RI}}]) (?:{_SYMBOLS})
-  | (?:https?|ftp|file)://(?:{_AND}|{_IN_URL})*(?:{_AND}|(?![.,;:!?)\]]){_IN_URL})
-  | (?<![\w.+\-])[\w.+\-]++@[\w\-]+(?:\.[\w\-]+)+
+  | (?:https?|ftp|file)://(?>{_URL_PART}|{_IN_URL})*
+    (?:{_URL_PART}|(?![.,;:!?)\]]){_IN_URL}|{_LAST})
+  | (?<![A-Za-z0-9_.+\-])(?<!{_W})(?:[A-Za-z0-9_.+\-]|{_W})++
+    @(?:(?:(?:[A-Za-z0-9\-]|{_W})++|{_U}++)\.)+(?:[A-Za-z0-9\-]|{_W})++
   | [0-9\#*]\uFE0F?\u20E3
   | (?:\p{{Emoji_Presentation}}|\p{{Extended_Pictographic}}[\uFE0E\uFE0F])[\p{{EMod}}\uFE0E\uFE0F]*
-    (?:\u200D\p{{Extended_Pictographic}}[\p{{EMod}}\uFE0E\uFE0F]*)*
+    (?:{_ZWJ}\p{{Extended_Pictographic}}[\p{{EMod}}\uFE0E\uFE0F]*)*
 """
-# A segment is a line of a file, and outputs are separated by tabs. Within a tag, characters for
-# private use stand for what a line cannot have.
-_HIDDEN = {"\n": "\U0010ff0a", "\r": "\U0010ff0d", "\t": "\U0010ff09"}
-TO_LINE = str.maketrans(_HIDDEN)
-FROM_LINE = str.maketrans({hidden: shown for shown, hidden in _HIDDEN.items()})
-_S = rf"\s{''.join(_HIDDEN.values())}"
+TO_LINE = str.maketrans(HIDDEN)
+FROM_LINE = str.maketrans({hidden: shown for shown, hidden in HIDDEN.items()})
 
 # Templates in a start tag may have quotes and `>`. The limit keeps time linear where they have no
 # end.
@@ -190,7 +216,7 @@ _OPENINGS = {
         _Opening(r"<[\#@][A-Za-z]", ">"),
         _Opening(r"<\{\{", r"\}\}[^<>]*+>"),
         *(
-            _Opening(rf"\{{%-?\s*+{name}(?!\w)", rf"\{{%-?\s*+end{name}\s*+-?%\}}")
+            _Opening(rf"\{{%-?[{_S}]*+{name}(?!\w)", rf"\{{%-?[{_S}]*+end{name}[{_S}]*+-?%\}}")
             for name in ("comment", "highlight", "javascript", "schema", "style", "stylesheet")
         ),
         _Opening(r"\{%(?!\w+\})", r"%\}"),
@@ -200,7 +226,7 @@ _OPENINGS = {
         _Opening("<!--", "-->"),
         _Opening(r"<!\[CDATA\[", r"\]\]>"),
         _Opening(r"<\?", r"\?>"),
-        _Opening(r"<!DOCTYPE[^<>\[]*+\[", r"\]\s*+>"),
+        _Opening(r"<!DOCTYPE[^<>\[]*+\[", rf"\][{_S}]*+>"),
     ),
 }
 _WITHOUT_PREFIX = regex.compile(r"\A(?!ac:).*:", regex.DOTALL)
@@ -208,9 +234,9 @@ _FLAGS = regex.VERBOSE | regex.DOTALL | regex.V0
 _PLACEHOLDER = rf"(?P<protected>{_PROTECTED}) | (?P<bracketed>{BRACKETED})"
 # In plain text: templates, and reStructuredText's links, `text <address>`_ and :ref:`text <label>`.
 _PLAIN = rf"""(?=[<`:\x20]) (?:
-    (?P<protected><%[=\-]?\s[^%<>\n]++%>)
+    (?P<protected><%[=\-]?[{_S}][^%<>\n]++%>)
   | (?P<link>{_ROLE}`(?=[^`<>\n]*[^`<>\s]\x20<[^`<>\n]++>`))
-  | (?P<linked>\x20<[^`<>\n]++>`(?:__?(?!\w))?)
+  | (?P<linked>\x20<[^`<>\n]++>`(?:__?(?!{_W}))?)
 )"""
 
 
@@ -258,8 +284,8 @@ _ATTRIBUTE = regex.compile(
 )
 
 _XML_ENTITIES = frozenset(["&amp;", "&lt;", "&gt;", "&quot;", "&apos;"])
-_NO_BREAK_SPACES = "\u00a0\u202f"
-_ICU_MESSAGE = regex.compile(rf"\{{\s*+\w++\s*+{_ICU_CHOICE}")
+_NOT_PRINTABLE = "\u00a0\u202f\u200c\u200d"  # spaces that do not break, and joiners of letters
+_ICU_MESSAGE = regex.compile(rf"\{{[{_S}]*+\w++[{_S}]*+{_ICU_CHOICE}")
 
 
 def has_icu_message(text: str) -> bool:
@@ -374,9 +400,9 @@ def _token(
 
 
 def _entity(raw: str, is_xml: bool) -> Token:
-    """Returns the token of an entity: protected, if it is unknown or no visible character."""
+    """Returns the token of an entity: protected, if it is unknown or shows nothing."""
     is_known = not is_xml or raw.startswith("&#") or raw in _XML_ENTITIES
     text = html.unescape(raw) if is_known else raw
-    if text in ("", raw) or not (text.isprintable() or text in _NO_BREAK_SPACES):
+    if text in ("", raw) or not (text.isprintable() or text in _NOT_PRINTABLE):
         return Token(TokenKind.PROTECTED, raw)
     return Token(TokenKind.ENTITY, raw, text=text)

@@ -47,7 +47,7 @@ _ENTITIES = [
 
 @pytest.mark.parametrize("kind", [HTML, XML])
 @pytest.mark.parametrize("entity", _ENTITIES)
-@pytest.mark.parametrize("address", ["http://a.b/", "https://a.b/c?d=1&amp;e", "ftp://a.b/c&d=(2"])
+@pytest.mark.parametrize("address", ["http://a.b/", "https://a.b/c?d=1&amp;e", "ftp://a.b/c&d=[2"])
 def test_urls_end_before_entities(address, entity, kind):
     for end in ("", ".", ");"):
         found = _kinds(f"Open {entity}{address}{end}{entity}more {entity} now.", kind)
@@ -64,6 +64,94 @@ def test_ampersands_in_urls(ampersand, rest, kind):
     address = f"http://a.b/?c{ampersand}{rest}"
     for end in (" ", ". ", ", ", "&quot; ", "</a> ", "&nbsp;"):
         assert _kinds(f"See {address}{end}more", kind)[1] == (TokenKind.PROTECTED, address)
+
+
+def _protected(text: str, kind: str = PLACEHOLDERS) -> list[str]:
+    return [raw for found, raw in _kinds(text, kind) if found is TokenKind.PROTECTED]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("手順はhttps://a.example/docs/を参照。", ["https://a.example/docs/"]),
+        ("訪問http://a.example，然後登入", ["http://a.example"]),
+        ("ดูhttps://a.example/xได้เลย", ["https://a.example/x"]),
+        ("문서는 https://a.example/에서 확인", ["https://a.example/"]),
+        ("連絡先：a.b@mail.example.orgへ、c@例え.jpまで", ["a.b@mail.example.org", "c@例え.jp"]),
+        ("jörg@bücher.example, я@почта.рф.", ["jörg@bücher.example", "я@почта.рф"]),
+        ("見るhttps://例え.テスト/図/a.htmlと", ["https://例え.テスト/図/a.html"]),
+        ("https://例え.jp。", ["https://例え.jp"]),
+        ("https://a.example/Größe, https://a.example/Путь.", None),
+        ("https://a.example/می\u200cروم، x", ["https://a.example/می\u200cروم"]),
+        ("see https://a.example/w/東京都, or", ["https://a.example/w/東京都"]),
+        ("見https://a.example/w/东京 吧", ["https://a.example/w/"]),
+        ("https://a.example/w/をどうぞ", ["https://a.example/w/"]),
+    ],
+)
+def test_addresses_beside_words_of_any_script(text, pieces, kind):
+    found = _protected(text, kind)
+    assert found == (pieces or ["https://a.example/Größe", "https://a.example/Путь"])
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://a.example/x_(y)",
+        "http://a.example/(x)_y",
+        "http://a.example/x_(y_(z))",
+        "http://a.example/x(y[1])",
+        "http://a.example/?x[]",
+    ],
+)
+@pytest.mark.parametrize(
+    "around",
+    ["{}", "({})", "[{}].", "“{}”", "„{}“", "»{}«", "{}’s", "{}…", "{}—x", "（{}）", "[x]({})"],
+)
+def test_urls_keep_their_brackets_and_no_others(address, around):
+    assert _protected(around.format(address)) == [address]
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *(
+            "%title%",
+            "%user.title%",
+            "$LANG",
+            "@count",
+            ":min_value",
+            "`cd ~`",
+            ":wave:",
+            "%n",
+            "%3",
+        ),
+        *("/usr/lib/x", "[2]_", "@:a.b", "%%name%%"),
+    ],
+)
+@pytest.mark.parametrize("around", ["名前は{}です", "点击{}按钮", "กด{}เพื่อ", "이것은 {}입니다"])
+def test_placeholders_beside_letters_of_scripts_without_spaces(piece, around):
+    assert _protected(around.format(piece)) == [piece]
+
+
+@pytest.mark.parametrize("text", ["$LANGé @countés :min_valueö %été", "甲/乙/丙 甲/乙/b"])
+def test_letters_make_no_placeholders(text):
+    assert _protected(text) == []
+
+
+def test_percentages_are_not_arguments_of_qt():
+    assert _protected("%4,5 arttı, %1.75 azaldı") == []
+    assert _protected("%1, %2. %3.%4,") == ["%1", "%2", "%3", "%4"]
+
+
+def test_entities_of_joiners_are_read_and_those_of_emoji_are_protected():
+    assert _kinds("a&zwnj;b &#8205;") == [
+        (TokenKind.TEXT, "a"),
+        (TokenKind.ENTITY, "&zwnj;"),
+        (TokenKind.TEXT, "b "),
+        (TokenKind.ENTITY, "&#8205;"),
+    ]
+    assert _protected("x 👩&zwj;🚀", HTML) == ["👩&zwj;🚀"]
 
 
 def test_variation_selectors_belong_to_their_symbols():
