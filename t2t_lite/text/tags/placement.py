@@ -94,11 +94,10 @@ def _around_placed(placed: Sequence[Placed], unit: int) -> list[int]:
 
 
 def _borders(nodes: Iterable[Node]) -> set[int]:
-    """Returns where elements begin and end, in characters of the text."""
+    """Returns where elements begin and end and atoms are, in characters of the text."""
     found: set[int] = set()
     for node in nodes:
-        if not node.is_atom:
-            found |= {node.start, node.end} | _borders(node.children)
+        found |= {node.start, node.end} | _borders(node.children)
     return found
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple, Self
 
 import regex
 
+from t2t_lite.text.source_form import UNSEEN as UNSEEN_CHARACTER
 from t2t_lite.text.source_form import places, source_form
 from t2t_lite.text.tags.codes import paired
 from t2t_lite.text.tags.kinds import PLACEHOLDERS, XML
@@ -29,6 +30,8 @@ _BREAK = regex.compile(
     regex.IGNORECASE | regex.VERBOSE,
 )
 _LONGEST_BREAK = 300  # characters of a piece that are looked at; without a limit, time is quadratic
+# A place where a word may break, and an entity, which in HTML of XLIFF is a tag.
+_SMALL = regex.compile(r"<wbr\b[^<>]*>|(?:<t \W)?(?P<entity>&\#?\w+;?)(?: \W/>)?", regex.IGNORECASE)
 _NOTED = frozenset(".,;:!?)\"'”’»")  # what may stand before the number of a note
 _DEEPEST = 100  # elements that are nested more deeply are not translated
 _FIRST_UNSPACED = "\u2e80"  # from here on, scripts are written without spaces
@@ -212,7 +215,7 @@ class _Parser:
             case TokenKind.PROTECTED if not token.raw.startswith("&"):  # no entity, maybe unseen
                 self._add_piece(self._at, len(token.raw), self._after_space)
             case _:
-                self._took_out |= token.kind != TokenKind.HIDDEN
+                self._took_out |= token.kind != TokenKind.HIDDEN and not _is_unseen(token.raw)
                 self._add_atom(self._at, len(token.raw), self._after_space)
         self._at += len(token.raw)
 
@@ -234,7 +237,7 @@ class _Parser:
         elif self._took_out and before and _joins(before, text[0], self._broke):
             text = " " + text
             for node in self._pending:
-                node.is_glued = True
+                node.is_glued = not _is_unseen(node.opening)
         self._pending = []
         if text:
             if has_word(text):
@@ -324,6 +327,14 @@ class _Parser:
         element = self._open.pop()
         self._names[element.token.name] -= 1
         return element
+
+
+def _is_unseen(raw: str) -> bool:
+    """Whether a piece changes nothing of how the words around it look: such as `&shy;`."""
+    match = _SMALL.fullmatch(raw)
+    if not match or not match["entity"]:
+        return bool(match)
+    return bool(UNSEEN_CHARACTER.fullmatch(html.unescape(match["entity"])))
 
 
 def _moved(node: Node, places: Sequence[int]) -> Node:

@@ -52,6 +52,7 @@ def _copied(source: str, kind: str = HTML, marks: str = "") -> str:
         "[b]one[/b] [i x='1']two [a b=1][/i] [sic] %{linkStart}three%{linkEnd}",
         "<b>one</b><b>two</b> <i></i>three",
         "AT&amp;T &lt;b&gt;",
+        "the Donau&shy;dampf<wbr>schiff and <b>Kapi&#173;tän</b> of&shy; it",
         "<br>",
         "{a} {b}",
         "a <b> b",
@@ -95,6 +96,7 @@ def test_marks_show_where_pieces_go(source, target, expected):
         ("go (<img> icon) now", "geh Symbol jetzt", [0, 2, 4], "geh <img> Symbol jetzt"),
         ("a &lt; b", "A < B & C", [0, 1, 2, 2, 2], "A &lt; B &amp; C"),
         ("<b>gone</b> here", "", [], "<b></b>"),
+        ("so Haus&shy;tür auf", "so front door open", [0, 1, 1, 2], None),
     ],
 )
 def test_tags_follow_their_words(source, target, links, expected):
@@ -102,6 +104,19 @@ def test_tags_follow_their_words(source, target, links, expected):
     if expected is not None:
         assert found == expected
     assert Counter(_pieces(found, HTML)) == Counter(_pieces(source, HTML))
+
+
+@pytest.mark.parametrize("piece", ["&shy;", "&#8203;", "<wbr>"])
+@pytest.mark.parametrize(
+    "source", ["Haus{}tür auf", "Auf Haus{}tür", "<b>Haus{}</b>tür a", "a{}{x} b"]
+)
+def test_invisible_pieces_replace_no_spaces(source, piece):
+    source = source.format(piece, x="{x}")
+    for links in ([0, 0, 1], [1, 0, 0], [0, 1, 1], [1, 1, 0]):
+        found = _placed(source, "front door open", links)
+        assert found.count(piece) == 1
+        read = re.sub(r"<.*?>", "", found.replace(piece, "").replace("{x}", ""))
+        assert read.split() == ["front", "door", "open"]
 
 
 def test_without_attention_words_align_by_position():
