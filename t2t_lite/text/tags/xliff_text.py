@@ -40,10 +40,12 @@ _SHOW = str.maketrans({hidden: html.escape(shown, False) for shown, hidden in _I
 # A tag, or a piece that nobody sees.
 _HTML_TAG = re.compile(rf"<(t {_END})?([^<>]*) {_END}({_OWN_SECTION})?/?>")
 _ENDING = re.compile(f"{_END}(?=/?>)")
+_BARE_OR_TAG = re.compile(rf"{_HTML_TAG.pattern}|&amp;amp;")
 _IS_TAGS = re.compile(rf"(?:<[^<>]* {_END}/?>)+")
 _SECTION, _SECTION_END = f"<t {_AND}>", f"</t {_AND}>"
 _REFERENCE = "#?[A-Za-z0-9]+;"  # not `&copy=` in a URL
 _BARE_AND = re.compile(f"&(?!{_REFERENCE})")
+_ESCAPED_AND = re.compile("&(amp|#0*38|#[xX]0*26);")
 _ENTITY = re.compile(f"&{_REFERENCE}")
 # What codes say of the elements of HTML for which they stand; and of Angular's @if and @for.
 _ELEMENT = re.compile(
@@ -63,7 +65,7 @@ class Sentence:
         line: the segment.
         is_html: whether its text is HTML.
         in_section: whether all of it is in a CDATA section.
-        has_bare_and: whether its HTML writes `&` as that alone.
+        has_bare_and: whether the text of its HTML writes each `&` as that alone.
     """
 
     line: str
@@ -90,8 +92,10 @@ class Sentence:
                 written.append("<![CDATA[" if inside else "]]>")
                 continue
             if self.is_html:
-                part = _with_tags(part.replace("&", "&amp;"), inside, charset)
-                part = part.replace("&amp;amp;", "&amp;") if self.has_bare_and else part
+                part = part.replace("&", "&amp;")
+                if self.has_bare_and:
+                    part = _BARE_OR_TAG.sub(lambda m: m[0] if m[0][0] == "<" else "&amp;", part)
+                part = _with_tags(part, inside, charset)
             part = part.replace(_AND, "&")
             written.append(_in_section(html.unescape(part), charset) if inside else part)
         return "".join(written)
@@ -124,9 +128,10 @@ def sentences(source: Sequence[Event], keeps_space: bool) -> Iterator[str | Sent
     before, chunks, after = _without_space([*_chunks(source)])
     yield before
     in_section = len(chunks) == 1 and chunks[0].in_section
-    tokens = (token for chunk in chunks for token in tokens_of(chunk.text or "", HTML))
+    tokens = [token for chunk in chunks for token in tokens_of(chunk.text or "", HTML)]
     is_html = any(map(_is_html, tokens))
-    has_bare_and = any(_BARE_AND.search(chunk.text or "") for chunk in chunks)
+    read = [token.raw for token in tokens if token.kind not in (*_TAGS, TokenKind.HIDDEN)]
+    has_bare_and = any(map(_BARE_AND.search, read)) and not any(map(_ESCAPED_AND.search, read))
     form = is_html, in_section, has_bare_and
     if in_section:
         yield "<![CDATA["

@@ -96,6 +96,19 @@ def target_of(source: str, attributes: str = "") -> str:
         ("5 &lt; 6", "5 &lt; 6"),
         ("Press &lt;Enter&gt; &amp; go", "PRESS &lt;Enter&gt; &amp; GO"),
         ("<![CDATA[R&D <b>on</b>]]>", "<![CDATA[R&D <b>ON</b>]]>"),
+        (
+            "<![CDATA[Q&A <img src='?x&amp;y' alt='&amp;'/> <!-- &amp; -->here]]>",
+            "<![CDATA[Q&A <img src='?x&amp;y' alt='&amp;'/> <!-- &amp; -->HERE]]>",
+        ),
+        (
+            "<![CDATA[Q &amp; A <img src='?x&y'/> here]]>",
+            "<![CDATA[Q &amp; A <img src='?x&y'/> HERE]]>",
+        ),
+        (
+            "Q&amp;A &lt;a href='?x&amp;amp;y'&gt;b&lt;/a&gt;",
+            "Q&amp;A &lt;a href='?x&amp;amp;y'&gt;B&lt;/a&gt;",
+        ),
+        ("<![CDATA[<b>Haus&shy;tür</b>]]>", "<![CDATA[<b>HAUSTÜR&shy;</b>]]>"),
         ("a <!-- c --> b", "A <!-- c --> B"),
         ("a %count% b %#@files@", "A %count% B %#@files@"),
         ("a &lt;0&gt;b&lt;/0&gt; &lt;1/&gt;", "A &lt;0&gt;B&lt;/0&gt; &lt;1/&gt;"),
