@@ -96,7 +96,8 @@ class Blocks:
         pieces = cut_tokens(self.tokens, HTML)
         has_blocks = any(token.kind in _TAGS and token.name in BLOCKS for token in self.tokens)
         count = sum(piece.is_text for piece in pieces)
-        if not has_blocks and count == 1:
+        has_lines = any(_EMPTY_LINE.search(one.raw) for one in pieces if not one.is_text)
+        if not has_blocks and not has_lines and count == 1:
             pieces = [Piece(self.tokens, is_text=True)]
         self.is_line = not has_blocks and count <= 1 and "\n" not in text
         self._pieces = pieces
@@ -360,7 +361,7 @@ def _with_html_entity(token: Token) -> Token:
     is_read = (
         token.kind is TokenKind.PROTECTED
         and text != token.raw
-        and (has_text(text) or text.isspace())
+        and (has_text(text) or text.isspace() or text in ("\u200c", "\u200d"))
     )
     return Token(TokenKind.TEXT, token.raw, text=text) if is_read else token
 

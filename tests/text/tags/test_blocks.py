@@ -59,6 +59,16 @@ def test_segments(text, segments):
 
 
 @pytest.mark.parametrize(
+    "text",
+    ["<img src='b'>\n\nWords", "Words\r\n\r\n", "\n \n<b>Words</b>", "{x}\n\n\n{y}\n\nWords here"],
+)
+def test_empty_lines_stay_around_a_single_paragraph(text):
+    blocks = Blocks(text)
+    assert len(blocks.segments) == 1
+    assert blocks.joined(blocks.segments) == text
+
+
+@pytest.mark.parametrize(
     "template",
     [
         "{% if a > b %}ONE{% elif c %}TWO{% else %}THREE{% endif %}",
