@@ -21,6 +21,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _FLAGS = re.compile(r"^[ \t\f\v]*\#([,=].*|\|)", re.MULTILINE)
+_OBSOLETE = re.compile(r"^[ \t\f\v]*\#~", re.MULTILINE)
 _FUZZY = re.compile(r"[,=\s]fuzzy(?![\w-])")
 _STRINGS = re.compile(_STRING)
 # What may stand before each keyword; "": nothing.
@@ -73,7 +74,8 @@ class Message:
 
     def note(self, comments: str, start: int) -> None:
         """Notes comments above it, or within it."""
-        for match in _FLAGS.finditer(comments):
+        begin = max((line.end() for line in _OBSOLETE.finditer(comments)), default=0)
+        for match in _FLAGS.finditer(comments, begin):
             if match[1] == "|":
                 if self.start < 0:
                     self.start = start + match.start(1) - 1

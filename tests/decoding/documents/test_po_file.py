@@ -99,6 +99,16 @@ msgstr ""
     assert str(again.report) == "0 translated, 3 kept, 1 left (fuzzy: 1)"
 
 
+def test_flags_above_an_obsolete_message_are_its_own():
+    old = '#, c-format, fuzzy\n#~| msgid "o"\n#~ msgid "a"\n#~ msgstr "b"\n'
+    new = message("10% of it").replace('""', '"10% OF IT"')
+    for space in ("\n", ""):
+        found = shouted(f"{HEADER}\n{old}{space}{message('10% of it')}", fuzzy=True)
+        assert found == f"{HEADER}\n{old}{space}#, fuzzy\n{new}"
+        found = shouted(f"{HEADER}\n{old}{space}{message('Open %s', 'c-format')}")
+        assert found.endswith(message("Open %s", "c-format", "OPEN %s"))
+
+
 STAYS = [
     'msgid "Bell \\a \\x41 \\101 \\v"\nmsgstr "Glocke \\a \\x41 \\101 \\v"\n',
     'msgid ""\n"wrapped "\n"here"\nmsgstr "um"\n"brochen"\n',
@@ -331,6 +341,10 @@ FORMATS = [  # flags, source, and what the model's output becomes; None: the mes
     ("kde-kuit-format", "<b>&Page</b> %1", "<B>&PAGE</B> %1"),
     ("c-format, no-wrap", "%5$s %1$.*2$f", "%5$s %1$.*2$f"),
     ("kde-format", "Page %1 of %2", "PAGE %1 OF %2"),
+    ("laravel-format", "x :count個x", "X :count個X"),
+    ("drupal-format", "x @name様x", "X @name様X"),
+    ("dart-format", "x $name様x", "X $name様X"),
+    ("qt-format", "x %n個x %né", "X %n個X %nÉ"),
     ("qt-format, qt-plural-format", "%L1 and %n files", "%L1 AND %n FILES"),
     ("ruby-format", "Total %<total>.2f %{name}", "TOTAL %<total>.2f %{name}"),
     ("python-format", "%(n)s files, %(a b)d%%", "%(n)s FILES, %(a b)d%%"),
