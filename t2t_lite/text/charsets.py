@@ -17,6 +17,7 @@ _ASCII = "".join(map(chr, range(32, 127))).replace("\\", "") + "\r\n\t \\n \\x41
 # What browsers read in place of some charsets: https://encoding.spec.whatwg.org/#names-and-labels
 _READ_AS = {
     **dict.fromkeys(("ascii", "iso8859-1"), "cp1252"),
+    "big5": "big5hkscs",
     "iso8859-9": "cp1254",
     "iso8859-11": "cp874",
     "tis-620": "cp874",

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from t2t_lite.errors import DataError
 from t2t_lite.text.charsets import Charset, spliced
 
-CHARSETS = ["utf-8", "latin-1", "cp932", "gb18030", "euc_kr", "utf-16-le", "utf-16-be"]
+CHARSETS = ["utf-8", "latin-1", "cp932", "big5hkscs", "gb18030", "euc_kr", "utf-16-le", "utf-16-be"]
 _BOMS = {"utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE}
 
 

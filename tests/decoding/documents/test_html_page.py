@@ -172,6 +172,7 @@ def test_entities_of_xhtml_are_read():
         ('<META http-equiv="Content-Type" content="text/html; charset=koi8-r">', "koi8-r", None),
         ("<!-- <meta charset=koi8-r> --><meta charset='Shift_JIS'>", "cp932", "Ж &#223; &#8364;"),
         ("<meta charset=us-ascii>", "cp1252", "&#1046; ß €"),
+        ("<meta charset=Big5>", "big5hkscs", "Ж &#223; &#8364;"),
         ("<meta charset=X-SJIS>", "cp932", "Ж &#223; &#8364;"),
         ("<meta charset=iso-8859-8-i>", "iso8859-8", "&#1046; &#223; &#8364;"),
         ("<meta charset=utf-16>", "utf-8", "Ж ß €"),
@@ -189,7 +190,7 @@ def test_entities_of_xhtml_are_read():
 )
 def test_pages_stay_in_their_charset(head, charset, written):
     written = written or "Ж &#223; &#8364;"
-    text = "日" if charset == "cp932" else "Ж" if charset == "koi8-r" else "x"
+    text = {"cp932": "日", "big5hkscs": "恒"}.get(charset) or ("Ж" if charset == "koi8-r" else "x")
     page = f"{head}\r\n<p title='{text}'>TEXT</p>\r\n"
     found = HtmlPage(page.encode(charset)).translated(["Ж ß €"])
     assert found == page.replace("TEXT", written).encode(charset)
