@@ -2,6 +2,7 @@
 
 import codecs
 import itertools
+import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Self
 
@@ -39,6 +40,22 @@ _BROWSERS_NAMES = {
     "x-gbk": "gb18030",
     "x-sjis": "cp932",
 }
+
+
+def _by_windows(error: UnicodeError) -> tuple[str, int]:
+    """Reads what EUC-JP has of Windows' Shift_JIS: browsers know it, and Python does not."""
+    if isinstance(error, UnicodeDecodeError) and error.encoding == "euc_jp":
+        row, *cell = (byte - 0xA1 for byte in error.object[error.start : error.start + 2])
+        if row in (12, *range(88, 92)) and cell and cell[0] in range(94):
+            first = row // 2 + (0x81 if row < 62 else 0xC1)
+            second = cell[0] + (0x9F if row % 2 else 0x40 + (cell[0] > 62))
+            return bytes([first, second]).decode("cp932"), error.start + 2
+    raise error
+
+
+_BY_WINDOWS = "t2t_lite.by_windows"
+codecs.register_error(_BY_WINDOWS, _by_windows)
+_OF_EUC_JP = re.compile(rb"\x8f..|[\x8e\xa1-\xfe].|.", re.DOTALL)  # a character
 
 
 class Charset(NamedTuple):
@@ -85,7 +102,7 @@ class Charset(NamedTuple):
             DataError: it is not in this charset.
         """
         try:
-            return contents.removeprefix(self.bom).decode(self.name)
+            return contents.removeprefix(self.bom).decode(self.name, _BY_WINDOWS)
         except UnicodeError as error:
             raise DataError(
                 f"not in {self.name.upper()} ({error}): convert it, with iconv for example, to the "
@@ -146,6 +163,9 @@ class Charset(NamedTuple):
         """
         if len(text) + len(self.bom) == len(contents):
             return [len(self.bom) + offset for offset in offsets]
+        if self.name == "euc_jp":
+            starts = [match.start() for match in _OF_EUC_JP.finditer(contents + b"\n")]
+            return [starts[offset] for offset in offsets]
         around = itertools.pairwise([0, *offsets, len(text)])
         sizes = [len(text[start:end].encode(self.name)) for start, end in around]
         found = [*itertools.accumulate(sizes, initial=len(self.bom))]

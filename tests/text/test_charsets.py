@@ -9,7 +9,17 @@ from hypothesis import strategies as st
 from t2t_lite.errors import DataError
 from t2t_lite.text.charsets import Charset, spliced
 
-CHARSETS = ["utf-8", "latin-1", "cp932", "big5hkscs", "gb18030", "euc_kr", "utf-16-le", "utf-16-be"]
+CHARSETS = [
+    "utf-8",
+    "latin-1",
+    "cp932",
+    "big5hkscs",
+    "euc_jp",
+    "gb18030",
+    "euc_kr",
+    "utf-16-le",
+    "utf-16-be",
+]
 _BOMS = {"utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE}
 
 
@@ -35,6 +45,27 @@ def test_characters_written_in_two_ways_keep_theirs():
     assert text.encode("cp932") != contents
     start, end = charset.places(contents, text, [text.index("."), len(text)])
     assert spliced(contents, [(start, end, b"!")]) == contents[:-1] + b"!"
+
+
+def test_euc_jp_has_the_characters_of_windows():
+    contents = b"\xad\xa1\xad\xdf\xad\xe2\xad\xea\xad\xf0\xad\xf8\xfc\xf1\xfc\xe2\xf9\xa1"
+    text = "①㍻№㈱≒∟ⅰ髙纊"
+    others = "~\\ 表ä〜ｱ"
+    contents, text = contents + others.encode("euc_jp"), text + others
+    charset = Charset.of(contents, "euc-jp")
+    assert charset.decoded(contents) == text
+    for place in range(len(text)):
+        start, end = charset.places(contents, text, [place, place + 1])
+        assert charset.decoded(contents[start:end]) == text[place]
+    place = text.index("表")
+    edited = charset.edited(contents, text, [(place, place + 1, "ä①")], "xmlcharrefreplace")
+    assert edited == contents.replace("表".encode("euc_jp"), b"\x8f\xab\xa3&#9312;")
+
+
+@pytest.mark.parametrize("damaged", [b"\xad", b"\xad\x20", b"\xa9\xa1", b"\xad\xbf", b"\xff\xa1"])
+def test_what_no_browser_reads_in_euc_jp_is_an_error(damaged):
+    with pytest.raises(DataError, match="not in EUC_JP"):
+        Charset.of(damaged, "euc-jp").decoded(damaged)
 
 
 def test_the_byte_order_mark_wins():

@@ -172,6 +172,7 @@ def test_entities_of_xhtml_are_read():
         ('<META http-equiv="Content-Type" content="text/html; charset=koi8-r">', "koi8-r", None),
         ("<!-- <meta charset=koi8-r> --><meta charset='Shift_JIS'>", "cp932", "Ж &#223; &#8364;"),
         ("<meta charset=us-ascii>", "cp1252", "&#1046; ß €"),
+        ("<meta charset=euc-jp>", "euc_jp", "Ж ß &#8364;"),
         ("<meta charset=Big5>", "big5hkscs", "Ж &#223; &#8364;"),
         ("<meta charset=X-SJIS>", "cp932", "Ж &#223; &#8364;"),
         ("<meta charset=iso-8859-8-i>", "iso8859-8", "&#1046; &#223; &#8364;"),
