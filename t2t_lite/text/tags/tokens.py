@@ -139,17 +139,20 @@ _AND = r"&(?:(?:amp;)++|\#0*+38;|\#[xX]0*+26;)"
 # they end its path where white space is on both sides, as in https://ja.wikipedia.org/wiki/...
 _IN_URL = rf"""(?:(?!&{_REFERENCE})[^\s<>\"'`{{}}\x80-\U0010ffff] | {_W}
   | {_U}++(?=/|[.?\#=_\-][A-Za-z0-9]))"""
+_LONGEST_URL = 300
 _IN_BRACKETS = rf"(?:{_AND}|(?![()\[\]]){_IN_URL})*+"
 _IN_BRACKETS = rf"(?:{_AND}|(?![()\[\]]){_IN_URL}|\({_IN_BRACKETS}\)|\[{_IN_BRACKETS}\])*+"
 _URL_PART = rf"""(?:{_AND} | \({_IN_BRACKETS}\) | \[{_IN_BRACKETS}\]
   | (?<=://)(?:[A-Za-z0-9\-]++\.)*+(?:{_U}++\.)++{_U}*+)"""  # or a host
-_LAST = rf"""(?:(?={_U})(?<=(?<!{_U})\bhttps?://[^\s/]+/\S*[/=])(?!\p{{Hiragana}})\w++
-  (?=[.,;:!?]*+(?:[\s<>\"')\]]|\Z)))"""
+# The limit keeps time linear.
+_LAST = rf"""(?:(?={_U})(?=\w++[.,;:!?]*+(?:[\s<>\"')\]]|\Z))
+    (?<=(?<!{_U})\bhttps?://[^\s/]{{1,{_LONGEST_URL}}}/\S{{0,{_LONGEST_URL}}}[/=])
+    (?!\p{{Hiragana}})\w++)"""
 _ZWJ = r"(?:\u200D|&(?:zwj|\#8205|\#[xX]200[dD]);)"
 _PROTECTED = rf"""
     (?=[/.~`:\[\]|@!{{$%\#*\\\p{{RI}}]) (?:{_SYMBOLS})
-  | (?:https?|ftp|file)://(?>{_URL_PART}|{_IN_URL})*
-    (?:{_URL_PART}|(?![.,;:!?)\]]){_IN_URL}|{_LAST})
+  | (?:https?|ftp|file)://
+    (?:[.,;:!?)\]]*+(?:[A-Za-z0-9/=_\-%+]++|{_URL_PART}|(?![.,;:!?)\]]){_IN_URL}))++{_LAST}?+
   | (?<![A-Za-z0-9_.+\-])(?<!{_W})(?:[A-Za-z0-9_.+\-]|{_W})++
     @(?:(?:(?:[A-Za-z0-9\-]|{_W})++|{_U}++)\.)+(?:[A-Za-z0-9\-]|{_W})++
   | [0-9\#*]\uFE0F?\u20E3
