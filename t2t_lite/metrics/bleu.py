@@ -6,10 +6,13 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, cast
 
+import regex
+
 from t2t_lite import registry
 from t2t_lite.errors import DataError
 from t2t_lite.metrics.base import Segment, Statistics
 from t2t_lite.metrics.sacrebleu_metric import SacrebleuMetric
+from t2t_lite.text.alignment.units import UNSPACED
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.bleu import BLEU
@@ -119,6 +122,28 @@ def corpus_bleu(
     _check(hypotheses, references)
     metric = BLEU(lowercase=lowercase, tokenize="13a")
     return _score(metric, hypotheses, references)
+
+
+def likeness_bleu(outputs: Sequence[str], expected: Sequence[str]) -> BleuScore:
+    """Scores outputs against those of another program, in whatever script and however short.
+
+    N-grams longer than all lines do not count. Text that is written without spaces is compared by
+    characters.
+
+    Args:
+        outputs: one line each.
+        expected: those of the other program, in the same order.
+
+    Raises:
+        DataError: there are no lines, or the numbers of lines differ.
+    """
+    from sacrebleu.metrics.bleu import BLEU
+
+    _check(outputs, expected)
+    text = "\n".join(expected)
+    is_unspaced = len(regex.findall(UNSPACED, text)) > len(text.split())
+    metric = BLEU(tokenize="char" if is_unspaced else "13a", effective_order=True)
+    return _score(metric, outputs, expected)
 
 
 def compound_split_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> BleuScore:

@@ -8,7 +8,7 @@ from sacrebleu.tokenizers.tokenizer_re import TokenizerRegexp
 
 from support.rounding import assert_close
 from t2t_lite.errors import DataError
-from t2t_lite.metrics.bleu import SentenceBleu, compound_split_bleu, corpus_bleu
+from t2t_lite.metrics.bleu import SentenceBleu, compound_split_bleu, corpus_bleu, likeness_bleu
 
 # Four logarithms of shares in per cent, their mean, exp, and the brevity penalty.
 assert_bleu = functools.partial(assert_close, terms=16, dtype="float64")
@@ -55,6 +55,32 @@ def test_counts_must_agree():
 def test_nothing_to_score_is_an_error():
     with pytest.raises(DataError, match="no sentences"):
         corpus_bleu([], [])
+
+
+@pytest.mark.parametrize(
+    ("line", "tokenization"),
+    [
+        ("Zwei Wörter", "13a"),
+        ("die Katze 猫 schläft", "13a"),
+        ("猫在屋顶上睡觉。", "char"),
+        ("ネコが屋根で寝ている。", "char"),
+        ("แมวนอนบนหลังคา", "char"),
+    ],
+)
+def test_equal_lines_are_alike_in_any_script(line, tokenization):
+    bleu = likeness_bleu([line], [line])
+    assert_bleu(bleu.score, 100)
+    assert f"tok:{tokenization}|" in bleu.signature
+
+
+def test_lines_without_spaces_are_alike_by_their_characters():
+    # Of 20 characters, the last one but two differs.
+    outputs, expected = (
+        ["一二三四五六七八九十百千万亿兆京上左中右"],
+        ["一二三四五六七八九十百千万亿兆京上下中右"],
+    )
+    shares = 19 / 20 * 17 / 19 * 15 / 18 * 14 / 17
+    assert_bleu(likeness_bleu(outputs, expected).score, 100 * shares**0.25)
 
 
 def test_compound_split_bleu_counts_parts_of_compounds():

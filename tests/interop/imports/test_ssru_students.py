@@ -231,3 +231,15 @@ def test_a_student_in_8_bits_is_verified_by_bleu(golden, tmp_path):
     assert found.is_8_bits
     assert found.equal < 0.98 * found.count
     found.require_equal()
+
+
+@pytest.mark.integration
+def test_a_student_in_8_bits_is_verified_by_outputs_of_two_words(golden, tmp_path):
+    run = imported(golden, tmp_path, "model.intgemm.alphas.bin", "lex.ref.bin")
+    sources = ["Ein Hund.", "Guten Tag!", "Danke."]
+    outputs = Translator(Decoder.from_run(run))(sources)
+    pairs = [pair for pair in zip(sources, outputs, strict=True) if len(pair[1].split()) == 2]
+    found = verify(str(run.folder), pairs[:1])
+    assert (found.is_8_bits, found.equal, found.count) == (True, 1, 1)
+    assert found.bleu > 99.9
+    found.require_equal()
