@@ -102,7 +102,7 @@ def _ids_of_config(
 def _check_config(folder: pathlib.Path, config: Fields) -> None:
     """Refuses other kinds of models."""
     path, kind = folder / CONFIG, config["model_type"]
-    if kind not in FAMILIES:
+    if not isinstance(kind, str) or kind not in FAMILIES:
         mixtures = " (mixtures of experts have no counterpart here)" if "moe" in str(kind) else ""
         raise UserError(
             f"{path}: model_type={quoted(kind)}{mixtures}: only {MARIAN} (MarianMT, OPUS-MT), "

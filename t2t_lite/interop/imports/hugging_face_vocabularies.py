@@ -186,7 +186,7 @@ def _with_languages(folder: pathlib.Path, tokenizer: Tokenizer, first: int) -> T
     if any(map(_M2M_LANGUAGE.fullmatch, listed)):
         return tokenizer
     kind = tokenizer.settings.get("language_codes") or "m2m100"
-    if kind not in LANGUAGES:
+    if not isinstance(kind, str) or kind not in LANGUAGES:
         raise UserError(
             f"{folder / TOKENIZER_CONFIG}: language_codes={quoted(kind)}: expected "
             f"{' or '.join(LANGUAGES)}, or a list of the tokens of languages"
@@ -306,14 +306,15 @@ def _merging_model(path: pathlib.Path) -> bytes:
         ids = settings["vocab"]
         added = {token["content"] for token in found["added_tokens"]}
         pieces = sorted(ids, key=ids.__getitem__)
-        while pieces[-1] in added:  # languages come last
+        while pieces and pieces[-1] in added:  # languages come last
             pieces.pop()
         merged = [
             merge.replace(" ", "") if isinstance(merge, str) else "".join(merge)
             for merge in settings["merges"]
         ]
+        has_text = len(pieces) > len(_SPECIAL)
         is_dense = all(ids.get(piece) == id_ for id_, piece in enumerate(pieces))
-        if kinds != ("BPE", False, "Metaspace") or not is_dense:
+        if kinds != ("BPE", False, "Metaspace") or not (has_text and is_dense):
             raise ValueError("it is not of NLLB")
         ranks = {piece: rank for rank, piece in reversed([*enumerate(merged)])}
         return merging_model(pieces[len(_SPECIAL) :], ranks, b"".join(rules))

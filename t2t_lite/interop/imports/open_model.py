@@ -1,6 +1,7 @@
 """What a reader of models from elsewhere returns: everything that a run folder needs."""
 
 import dataclasses
+import itertools
 import pathlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -81,7 +82,8 @@ class Side(NamedTuple):
         ours = {id_: number for number, id_ in enumerate(order)}
         named = [pieces[id_] for id_ in order if id_ != NO_ID]
         if padding == NO_ID:
-            named.insert(0, next(name for name in _PADDINGS if name not in pieces))
+            names = itertools.chain(_PADDINGS, (f"<padding {n}>" for n in itertools.count(2)))
+            named.insert(0, next(name for name in names if name not in pieces))
         languages = {code: ours[id_] for code, id_ in (languages or {}).items()}
         if not languages:
             others.pop("language_of", None)

@@ -92,11 +92,20 @@ def test_a_legacy_order_of_special_tokens_is_refused(tmp_path):
         m2m100(folder)
 
 
+def _added(ids):
+    return [{"id": id_, "content": piece} for piece, id_ in ids.items()]
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
         (lambda file: file["model"].update(type="Unigram"), "it is not of NLLB"),
         (lambda file: file["model"]["vocab"].pop("<pad>"), "it is not of NLLB"),
+        (lambda file: file["model"].update(vocab={}), "it is not of NLLB"),
+        (
+            lambda file: file.update(added_tokens=_added(file["model"]["vocab"])),
+            "it is not of NLLB",
+        ),
         (lambda file: file.pop("model"), "'model'"),
         (lambda file: file["model"].update(merges=5), "not iterable"),
         (lambda file: file["model"].update(vocab={"a": 1, "b": "c"}), "not supported"),

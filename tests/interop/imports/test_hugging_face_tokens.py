@@ -172,9 +172,10 @@ def test_an_m2m100_needs_no_list_of_languages(folder, settings, codes):
     found = source.vocabulary.languages
     assert {code: source.order[found[code]] - text for code in codes} == codes
     assert target.vocabulary.languages == found
-    (folder / "tokenizer_config.json").write_text('{"language_codes": "m2m200"}')
-    with pytest.raises(UserError, match="language_codes='m2m200': expected m2m100 or wmt21"):
-        sides(folder)
+    for wrong in ("m2m200", ["__en__", "__de__"]):
+        (folder / "tokenizer_config.json").write_text(json.dumps({"language_codes": wrong}))
+        with pytest.raises(UserError, match=r"language_codes=.*: expected m2m100 or wmt21"):
+            sides(folder)
 
 
 @pytest.mark.parametrize("folder", ["m2m100"], indirect=True)
