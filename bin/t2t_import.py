@@ -50,8 +50,8 @@ COMMAND = Command(
                 "checkpoint_path",
                 pathlib.Path,
                 "",
-                "The model, if --model_dir has several: Marian's .npz or .bin, or tensor2tensor's "
-                "checkpoint without .index (default: its newest).",
+                "The model, if --model_dir has several, by its name there or its path: Marian's "
+                ".npz or .bin, or tensor2tensor's checkpoint without .index (default: its newest).",
             ),
         ),
         "Output": (
@@ -64,8 +64,8 @@ COMMAND = Command(
                 "with a model (.test.txt): decodes the sources, and prints how many outputs are as "
                 "expected, and BLEU against the expected ones. The exit code is 1 if fewer than "
                 "98 % are; test sets made by another release of Marian may differ in more. For a "
-                "model in 8 bits, whose activations are not rounded here, BLEU must reach 80 "
-                "instead. "
+                "model in 8 bits, whose activations are not rounded here, it is enough that BLEU "
+                "reaches 80. "
                 "Without --model_dir, for an existing --output_dir.",
             ),
         ),

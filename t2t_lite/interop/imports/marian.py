@@ -68,13 +68,15 @@ def read(model_dir: pathlib.Path, checkpoint_path: str = "") -> OpenModel:
 
     Args:
         model_dir: the folder, or the model in it.
-        checkpoint_path: the model, if the folder has several.
+        checkpoint_path: the model, if the folder has several: its name there, or its path.
 
     Raises:
         UserError: something is missing or damaged, or has no counterpart here.
     """
     folder = model_dir if model_dir.is_dir() else model_dir.parent
-    path = pathlib.Path(checkpoint_path) if checkpoint_path else _model_file(model_dir)
+    path = folder / checkpoint_path if checkpoint_path else _model_file(model_dir)
+    if checkpoint_path and not path.is_file():  # then it is a path from here
+        path = pathlib.Path(checkpoint_path)
     if not path.is_file():
         raise UserError(f"{path}: no such file; correct --model_dir or --checkpoint_path")
     if path.suffix == _BINARY:

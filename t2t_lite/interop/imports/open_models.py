@@ -58,7 +58,7 @@ def import_run(
         model_dir: the folder of the model, as downloaded, or the model of Marian in it.
         output_dir: the run folder to create; must be missing or empty.
         kind: marian or huggingface; "": as `kind_of` finds.
-        checkpoint_path: the model, if the folder has several of Marian's.
+        checkpoint_path: as for `marian.read`.
         source_language: the default of a model of several, by its code.
         target_language: the same.
 

@@ -60,7 +60,8 @@ def import_run(
         model_dir: T2T's `--output_dir`.
         data_dir: holds the vocabulary: T2T's `--data_dir`.
         output_dir: the run folder to create; must be missing or empty.
-        checkpoint_path: prefix of the checkpoint; empty: the newest in `model_dir`.
+        checkpoint_path: the checkpoint, its name in `model_dir` or its prefix; empty: the newest
+            there.
         problem: its name; overrides T2T's flags in the folder.
         hparams_set: its name; overrides those flags and hparams.json.
         hparams: changes to the hyperparameters, as `name=value,...`.
@@ -71,7 +72,9 @@ def import_run(
             hyperparameters and vocabulary do not fit together.
     """
     folder = pathlib.Path(model_dir)
-    path = checkpoint_path or _newest(folder)
+    path = str(folder / checkpoint_path) if checkpoint_path else _newest(folder)
+    if checkpoint_path and not checkpoint_files.is_whole(path):  # then it is a path from here
+        path = checkpoint_path
     flags = t2t_settings.read_flags(folder)
     found = t2t_settings.find_problem(folder, flags, problem)
     step, arrays = _read(path)

@@ -281,6 +281,10 @@ def test_aliases_that_expand_to_gigabytes(marian):
         ('"</s>": 0\n"<unk>": 1\n"a": [2]\n', "'a' has id"),
         ('"</s>": 0\n"x": 1\n"a": 2\n', "no piece <unk>"),
         ('"</s>": 0\n"<unk>": 1\n"a": 2\n', "1161 rows, and the vocabulary 3 pieces"),
+        (
+            '"</s>": 0\n"<unk>": 1\n"<pad>": 2\n"<padding>": 3\n',
+            "1161 rows, and the vocabulary 4 pieces",
+        ),
         ('"</s>": 0\n"</s>": 1\n', "the key '</s>' occurs twice"),
         ("- a\n- b\n", "expected the id of each piece"),
         ("{", "is not YAML"),
@@ -339,9 +343,15 @@ def test_the_file_of_a_setting_is_named(marian, name: str, setting: str):
     assert str(marian / name) in refusal(marian)
 
 
-def test_several_models(marian):
-    (marian / "other.npz").write_bytes((marian / "model.npz").read_bytes())
+def test_one_of_several_models_is_named_in_its_folder(marian, monkeypatch):
+    own = marian / "other.npz"
+    own.write_bytes((marian / "model.npz").read_bytes())
     assert "has 2 models (model.npz, other.npz): name one with --checkpoint_path" in refusal(marian)
+    monkeypatch.chdir(marian.parent)
+    pathlib.Path("other.npz").write_bytes(b"not the one that is meant")
+    for name in ("other.npz", "model/other.npz", str(own)):
+        assert pathlib.Path(marian_reader.read(marian, name).path).samefile(own)
+    assert "no such file" in refusal(marian, checkpoint_path="another.npz")
 
 
 # ---- Hugging Face
@@ -393,6 +403,7 @@ def test_wrong_tensors(hugging_face, changes, message):
     [
         ({"model_type": "nllb-moe"}, "mixtures of experts have no counterpart here"),
         ({"model_type": "t5"}, "only marian (MarianMT, OPUS-MT), m2m_100"),
+        ({"model_type": []}, "model_type=[]: only marian (MarianMT, OPUS-MT), m2m_100"),
         ({"decoder_ffn_dim": 32}, "encoder_ffn_dim=16 and decoder_ffn_dim=32"),
         ({"decoder_ffn_dim": "\n" * 99}, "decoder_ffn_dim='\\n\\n"),
         ({"encoder_attention_heads": 3, "decoder_attention_heads": 3}, "split over 3 heads"),

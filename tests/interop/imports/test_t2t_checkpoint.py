@@ -275,14 +275,13 @@ def test_the_newest_checkpoint_or_the_one_that_is_named(t2t):
         .settings.others["imported_from"]
         .endswith(f"model.ckpt-{t2t_files.STEP}")
     )
-    assert (
-        t2t_files.import_run(folder, f"--checkpoint_path={older}", f"--output_dir={folder}/older")
-        == 0
-    )
-    run = run_folder.RunFolder.open(str(folder / "older"))
-    model = run.build_model()
-    assert run.restore_weights(model) == 90_000
-    assert np.array_equal(model(features()), other(features()))
+    for number, name in enumerate([older, pathlib.Path(older).name]):
+        flags = (f"--checkpoint_path={name}", f"--output_dir={folder}/older{number}")
+        assert t2t_files.import_run(folder, *flags) == 0
+        run = run_folder.RunFolder.open(f"{folder}/older{number}")
+        model = run.build_model()
+        assert run.restore_weights(model) == 90_000
+        assert np.array_equal(model(features()), other(features()))
 
 
 @pytest.mark.integration
