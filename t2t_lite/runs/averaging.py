@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 
 _MADE_OF = "made_of"  # the variable of an average that names its checkpoints, as JSON
 _MADE_OF_KEY = f"{_MADE_OF}/.ATTRIBUTES/VARIABLE_VALUE"  # its name in the checkpoint file
+# Fields of models that act in training alone.
+_OF_TRAINING = ("guided_alignment_weight", "act_halting_bias_init")
 
 
 def newest_checkpoints(folder: pathlib.Path, count: int, minutes: float = 0.0) -> list[str]:
@@ -166,6 +168,8 @@ def average(run: run_folder.RunFolder, checkpoints: Sequence[str], output_path: 
 def _refuse_unlike(run: run_folder.RunFolder, checkpoints: Sequence[str]) -> None:
     """Refuses one checkpoint under two names, and those of runs with another model or vocabulary.
 
+    Runs may have the same variables, and compute other outputs with them.
+
     Raises:
         UserError: there is such a checkpoint, or one is missing.
     """
@@ -178,15 +182,30 @@ def _refuse_unlike(run: run_folder.RunFolder, checkpoints: Sequence[str]) -> Non
         if not run_folder.is_run(folder) or folder.samefile(run.folder):
             continue
         other = run_folder.RunFolder.open(str(folder))
+        ours, theirs = _computed(run), _computed(other)
         for what, one, another in (
             ("model", run.model_name, other.model_name),
             ("vocabulary", _vocabulary(run), _vocabulary(other)),
+            *(
+                (f"{name} ({theirs[name]}, not {value})", value, theirs[name])
+                for name, value in ours.items()
+                if name in theirs
+            ),
         ):
             if one != another:
                 raise UserError(
                     f"{folder} has a different {what} from {run.folder}: average only checkpoints "
                     "of runs that differ in nothing but their training"
                 )
+
+
+def _computed(run: run_folder.RunFolder) -> dict[str, Any]:
+    """Returns the hyperparameters that say what a model computes, without steps of training."""
+    return {
+        name: value.replace("d", "") if name.endswith("_sequence") else value
+        for name, value in run.hparams.model_fields().items()
+        if name not in _OF_TRAINING
+    }
 
 
 def _vocabulary(run: run_folder.RunFolder) -> list[bytes]:

@@ -12,6 +12,7 @@ import tensorflow as tf
 from support.commands import exit_code, printed_by, refusal
 from support.kept_runs import kept_folder
 from support.limits import full_disk
+from support.open_model_files import change_json
 from support.small_runs import fill, make_run, save_weights
 from t2t_lite.bin import t2t_avg_checkpoints
 from t2t_lite.errors import UserError
@@ -115,7 +116,7 @@ def test_one_checkpoint_by_two_names_is_refused(run):
     assert "best.ckpt-200 are the same checkpoint" in message
 
 
-@pytest.mark.parametrize("what", ["model", "vocabulary"])
+@pytest.mark.parametrize("what", ["model", "vocabulary", "num_heads (4, not 2)"])
 def test_checkpoints_of_unlike_runs_are_refused(run, tmp_path, monkeypatch, what):
     other = tmp_path / "other"
     shutil.copytree(run.folder, other)
@@ -123,6 +124,8 @@ def test_checkpoints_of_unlike_runs_are_refused(run, tmp_path, monkeypatch, what
     if what == "model":
         flags = json.loads((other / "flags.json").read_text())
         (other / "flags.json").write_text(json.dumps(flags | {"model": "transformer_encoder"}))
+    elif what.startswith("num_heads"):
+        change_json(other / "hparams.json", num_heads=4)
     else:
         monkeypatch.setattr(averaging, "_vocabulary", lambda opened: [bytes(opened.folder)])
     message = refused(run, f"--checkpoints=100,{other}/model.ckpt-100")
@@ -132,6 +135,8 @@ def test_checkpoints_of_unlike_runs_are_refused(run, tmp_path, monkeypatch, what
 @pytest.mark.integration
 def test_checkpoints_of_two_trainings_have_a_mean(run, tmp_path):
     shutil.copytree(run.folder, tmp_path / "other")
+    training = {"relu_dropout": 0.5, "guided_alignment_weight": 0.1, "batch_size": 7}
+    change_json(tmp_path / "other" / "hparams.json", **training)
     save_weights(tmp_path / "other", fill(run.build_model(), 7.0), 100)
     path = average(run, f"--checkpoints=100,{tmp_path}/other/model.ckpt-100")
     assert weights(run, path) == (100, {4.0})
