@@ -163,7 +163,8 @@ def _page(languages: Mapping[str, Choice], needs_key: bool) -> str:
     """Returns the page, with a list of languages to choose from for each side that has some."""
     lists = {}
     for side, (codes, default) in languages.items():
-        names = {code: english_name(code) for code in codes}
+        offered = {*codes, default} - {""}  # the default may have a tag
+        names = {code: english_name(code) for code in offered}
         labels = {code: f"{name} ({code})" if name else code for code, name in names.items()}
         in_order = sorted(labels.items(), key=lambda item: item[1].casefold())
         lists[side] = {"options": in_order, "default": default}

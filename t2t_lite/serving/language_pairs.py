@@ -80,7 +80,9 @@ class LanguagePairs(NamedTuple):
     def require_known(self) -> None:
         """Raises HTTPException 404 if the languages of the model are not known."""
         if not (self.sources and self.targets):
-            message = "start t2t-serve with --from_code and --to_code"
+            flags = {"--from_code": self.sources, "--to_code": self.targets}
+            missing = " and ".join(flag for flag, known in flags.items() if not known)
+            message = f"start t2t-serve with {missing}"
             raise HTTPException(404, f"the languages of the model are not known: {message}")
 
 

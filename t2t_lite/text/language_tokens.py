@@ -25,11 +25,13 @@ class LanguageTokens(TextEncoder):
         languages: the ids of the language tokens, by code; none if texts have no such token.
         language_of: `TEXT` or `TRANSLATION`: what the token tells the language of.
         language: one of `starts`; "" if there is none, or if texts must name it.
+        reads_labels: whether a text may name the language of its translation at its start.
     """
 
     languages: Mapping[str, int] = types.MappingProxyType({})
     language_of: str = ""
     language: str = ""
+    reads_labels: bool = True
 
     @abc.abstractmethod
     def split(self, lines: Sequence[str]) -> list[list[int]]:
@@ -53,7 +55,9 @@ class LanguageTokens(TextEncoder):
         # The source's token may be of either language; a model with the first kind needs both.
         is_own = self.language_of == TEXT
         names = ["source_language", "target_language"][not is_own :]
-        label = "" if is_own else f", or begin each text with its own, as in >>{min(self.starts)}<<"
+        label = ""
+        if self.reads_labels and not is_own:
+            label = f", or begin each text with its own, as in >>{min(self.starts)}<<"
         raise DataError(
             f"the model has several languages and no default: set {' and '.join(names)} "
             f"({' and '.join(f'--{name}' for name in names)}; decode hparams, keywords in Python, "
@@ -79,10 +83,16 @@ class LanguageTokens(TextEncoder):
         other.language = code
         return other
 
+    def without_labels(self) -> Self:
+        """Returns an encoder of texts that name no language, whatever they begin with."""
+        other = copy.copy(self)
+        other.reads_labels = False
+        return other
+
     def named_language(self, text: str) -> str:
-        """Returns the language that a text such as ">>deu<< A cat." names; "" if none."""
+        """Returns the known language that a text such as ">>deu<< A cat." names; "" if none."""
         named = self._label(text)
-        return named[1] if named else ""
+        return named[1] if named and named[1] in self.starts else ""
 
     def encode(self, text: str) -> list[int]:
         """Returns the ids of a line, after the token of the language; none for white space.
@@ -114,7 +124,7 @@ class LanguageTokens(TextEncoder):
 
     def _label(self, line: str) -> re.Match[str] | None:
         """Returns the match of the language token that a line begins with."""
-        is_read = self.languages and self.language_of == TRANSLATION
+        is_read = self.languages and self.language_of == TRANSLATION and self.reads_labels
         return _LABEL.match(line) if is_read else None
 
     def _without_label(self, line: str) -> tuple[Sequence[int], str]:

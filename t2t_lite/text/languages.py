@@ -49,12 +49,18 @@ def speaking(
     return chosen
 
 
+def without_labels(encoders: Mapping[str, TextEncoder]) -> Mapping[str, TextEncoder]:
+    """Returns the encoders for texts that name no language, such as ">>Next<<" on a page."""
+    changed = {side: encoder.without_labels() for _, side, encoder in _with_languages(encoders)}
+    return {**encoders, **changed}
+
+
 class Choice(NamedTuple):
     """The languages of one side.
 
     Attributes:
         codes: the model's.
-        default: one of them; "": none.
+        default: one of them, maybe with a tag; "": none.
     """
 
     codes: list[str]
@@ -71,7 +77,7 @@ def choices(encoders: Mapping[str, TextEncoder]) -> dict[str, Choice]:
         encoders: of "inputs" and "targets".
     """
     return {
-        name: Choice(sorted(encoder.starts), encoder.language)
+        name: Choice(sorted(encoder.languages), encoder.language)
         for name, _, encoder in _with_languages(encoders)
     }
 

@@ -79,7 +79,7 @@ class MultilingualEncoder(LanguageTokens, SentencePieceEncoder):
             UsageError: the vocabulary does not know it.
         """
         other = self.in_language(language) if self.languages else copy.copy(self)
-        other._is_of_member = True
+        other._is_of_member, other.reads_labels = True, False
         other._takes_nothing = takes_nothing
         return other
 
@@ -107,6 +107,3 @@ class MultilingualEncoder(LanguageTokens, SentencePieceEncoder):
         start = pack(self.start_ids())
         packed = SentencePieceEncoder.pack_lines(self, lines)
         return [start + ids if ids or self._takes_nothing else ids for ids in packed]
-
-    def _label(self, line: str) -> re.Match[str] | None:
-        return None if self._is_of_member else super()._label(line)

@@ -123,7 +123,7 @@ class TextEncoder(abc.ABC):
         return ()
 
     def named_language(self, text: str) -> str:
-        """Returns the language that the start of a text names for its translation; "" if none."""
+        """Returns the known language that a text names for its translation; "" if none."""
         return ""
 
     def start_of(self, ids: Sequence[int]) -> Sequence[int]:

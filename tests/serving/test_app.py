@@ -214,6 +214,7 @@ class _Lists(HTMLParser):
 @pytest.mark.integration
 def test_the_page_has_a_list_of_languages_for_each_side_that_has_some():
     sides = {"source": Choice(["deu", "eng", "<x>"], "eng"), "target": Choice(["de", "zz"], "")}
+    tagged = {"target": Choice(["cs", "de"], "de+bt")}
     with serve(languages=sides) as server:
         lists = _Lists(server.ask("GET", "/").content.decode())
     assert lists.options == {
@@ -223,5 +224,9 @@ def test_the_page_has_a_list_of_languages_for_each_side_that_has_some():
     assert lists.selected == {"source_language": "eng"}
     with serve(languages={"target": sides["target"]}) as server:
         assert set(_Lists(server.ask("GET", "/").content.decode()).options) == {"target_language"}
+    with serve(languages=tagged) as server:
+        assert _Lists(server.ask("GET", "/").content.decode()).selected == {
+            "target_language": "de+bt"
+        }
     with serve() as server:
         assert not _Lists(server.ask("GET", "/").content.decode()).options

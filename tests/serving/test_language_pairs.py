@@ -71,7 +71,12 @@ def test_an_unknown_code_is_an_error_with_the_list(code):
 
 
 def test_a_side_whose_language_nobody_knows_is_an_error_with_the_remedy():
-    for pairs in (LanguagePairs.of({}, Languages()), LanguagePairs.of({}, Languages("en", ""))):
+    targets = {"target": Choice(["de", "fr"], "")}
+    for pairs, flags in (
+        (LanguagePairs.of({}, Languages()), "--from_code and --to_code"),
+        (LanguagePairs.of({}, Languages("en", "")), "--to_code"),
+        (LanguagePairs.of(targets, Languages()), "--from_code"),
+    ):
         assert refused(pairs, "en", "de")[0] == 404
-        with pytest.raises(HTTPException, match="start t2t-serve with --from_code and --to_code"):
+        with pytest.raises(HTTPException, match=f"start t2t-serve with {flags}$"):
             pairs.listed()

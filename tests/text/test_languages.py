@@ -1,9 +1,9 @@
 import pytest
 
-from t2t_lite.errors import UsageError
+from t2t_lite.errors import DataError, UsageError
 from t2t_lite.text.imported_encoder import ImportedEncoder, write_encoder
 from t2t_lite.text.language_tokens import TEXT, TRANSLATION
-from t2t_lite.text.languages import Choice, Languages, choices, speaking
+from t2t_lite.text.languages import Choice, Languages, choices, speaking, without_labels
 from t2t_lite.text.text_encoder import ByteTextEncoder
 
 _PIECES = ["<pad>", "</s>", "<unk>", "a", "de", "en"]
@@ -40,6 +40,15 @@ def test_sources_may_name_that_of_their_translations(of_target):
     chosen = speaking(of_target, Languages(target="en"))
     assert chosen["inputs"].encode("a") == [5, 3]
     assert chosen["targets"].encode("a") == [3]
+
+
+def test_texts_may_name_none(of_target, both):
+    chosen = without_labels(speaking(of_target, Languages(target="en")))
+    assert chosen["inputs"].named_language(">>de<<") == ""
+    assert chosen["inputs"].encode(">>de<<") == [5, 2]
+    assert chosen["targets"] is of_target["targets"]
+    with pytest.raises(DataError, match=r"no default.*members of a problem\); it knows de, en"):
+        without_labels(of_target)["inputs"].encode("a")
 
 
 def test_of_one_side_leaves_the_other_as_it_is(both):

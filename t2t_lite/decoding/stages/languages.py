@@ -8,7 +8,7 @@ from t2t_lite.decoding.hypotheses import Source
 from t2t_lite.decoding.request import TextOptions
 from t2t_lite.decoding.stages.stage import Stage
 from t2t_lite.errors import DataError
-from t2t_lite.text.languages import Languages, choices, speaking
+from t2t_lite.text.languages import Languages, speaking
 
 
 class SpokenLanguages(Stage):
@@ -47,8 +47,7 @@ class SpokenLanguages(Stage):
             self._refuse_named(source.text, place)
         # All pieces of a text have the language that it names at its start.
         languages, encoders = self._languages, self.codec.encoders
-        named = encoders["inputs"].named_language(source.text)
-        if named and named in choices(encoders)["target"].codes:
+        if named := encoders["inputs"].named_language(source.text):
             languages = languages._replace(target=named)
         return source._replace(languages=languages, start=self._start)
 
