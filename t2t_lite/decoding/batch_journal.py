@@ -94,10 +94,7 @@ class BatchJournal:
             UserError: the target cannot be written, or another process is writing it.
             OSError: the folder cannot be written.
         """
-        if self._target.is_dir():
-            raise UserError(f"{self._target} is a folder: name a file in it")
-        if self._target.exists() and not self._target.is_file():
-            raise UserError(f"{self._target} is not a regular file: name another")
+        require_file(self._target)
         self._target.parent.mkdir(parents=True, exist_ok=True)
         lock = self._target.with_name(self._target.name + _LOCK)
         with locked(lock, "t2t-decoder", f"is writing {self._target}"):
@@ -175,6 +172,14 @@ class BatchJournal:
         self.resume_point = ResumePoint(lines, window, known)
         log.info("resuming from %s, where %d lines are done", self._path, lines)
         return True
+
+
+def require_file(target: pathlib.Path) -> None:
+    """Raises UserError if a target exists and is no regular file."""
+    if target.is_dir():
+        raise UserError(f"{target} is a folder: name a file in it")
+    if target.exists() and not target.is_file():
+        raise UserError(f"{target} is not a regular file: name another")
 
 
 def _encoded(record: BatchRecord) -> str:

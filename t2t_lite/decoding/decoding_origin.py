@@ -52,7 +52,7 @@ class DecodingOrigin:
         return cls(config, inputs, others, Fingerprint([*inputs, *others]))
 
     def with_data(self, paths: Sequence[str]) -> "DecodingOrigin":
-        """Returns this for a split of the data, whose files are `paths`."""
+        """Returns this with `paths` as the inputs, such as the files of a split of the data."""
         fingerprint = Fingerprint([*paths], self.fingerprint)
         return dataclasses.replace(self, inputs=paths, fingerprint=fingerprint)
 

@@ -1,6 +1,7 @@
 """The jobs of `t2t-decoder`: decode or score a file, typed lines, or a split of the data."""
 
 import contextlib
+import dataclasses
 import importlib
 import io
 import itertools
@@ -10,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
+from t2t_lite import files
 from t2t_lite.data.problem import Problem
 from t2t_lite.decoding import split_job
 from t2t_lite.decoding.batch_journal import (
@@ -18,6 +20,7 @@ from t2t_lite.decoding.batch_journal import (
     BatchRecord,
     ResumePoint,
     lines_in_order,
+    require_file,
 )
 from t2t_lite.decoding.config import (
     ALIGNMENTS,
@@ -58,6 +61,7 @@ from t2t_lite.metrics.by_name import (
     split_metrics,
 )
 from t2t_lite.progress import progress
+from t2t_lite.text.languages import without_labels
 from t2t_lite.text.text_files import iterate_lines
 
 log = logging.getLogger(__name__)
@@ -287,6 +291,30 @@ def decoded(
     read = read or DecodingOrigin.of(config, trained[0].run)
     decoder, trained = load_decoder(config, trained)
     lines = _LineDecoder(decoder, config, _checked_options(decoder, config), start)
+    count = lines.lines.count()
+    with _decoded(lines, decoder, trained, config, config.decode_to_file, read, count) as journal:
+        yield journal
+
+
+@contextlib.contextmanager
+def decoded_texts(
+    config: DecoderConfig, trained: Sequence[TrainedModel], texts: Sequence[str]
+) -> Iterator[BatchJournal]:
+    """Decodes texts that name no language, as `decoded` does with a file.
+
+    Args:
+        config: as there; the texts are written to the file to decode, once all else is accepted.
+        trained: as there.
+        texts: one line each.
+    """
+    start = time.monotonic()
+    read = DecodingOrigin.of(dataclasses.replace(config, decode_from_file=""), trained[0].run)
+    decoder, trained = load_decoder(config, trained)
+    decoder.text.encoders = without_labels(decoder.text.encoders)
+    lines = _LineDecoder(decoder, config, _checked_options(decoder, config), start)
+    require_file(pathlib.Path(config.decode_to_file))
+    files.write_text(config.decode_from_file, "".join(f"{text}\n" for text in texts))
+    read = read.with_data([config.decode_from_file])
     count = lines.lines.count()
     with _decoded(lines, decoder, trained, config, config.decode_to_file, read, count) as journal:
         yield journal

@@ -5,7 +5,6 @@ import logging
 import pathlib
 from typing import Any
 
-from t2t_lite import files
 from t2t_lite.decoding import jobs
 from t2t_lite.decoding.config import JSON, TEXT, DecoderConfig
 from t2t_lite.decoding.decoding_origin import other_files
@@ -69,10 +68,9 @@ def run(config: DecoderConfig) -> None:
         log.warning("%s has nothing to translate: %s", source, document.report)
     segments = f"{target}{_SEGMENTS}"
     refuse_overwriting([target, segments], [source, *other_files(config, run)], trained)
-    files.write_text(segments, "".join(f"{text}\n" for text in texts))
     asked["output_format"] = JSON if config.review_below else TEXT
     lines = dataclasses.replace(config, decode_from_file=segments, **asked)
-    with jobs.decoded(lines, trained) as journal:
+    with jobs.decoded_texts(lines, trained, texts) as journal:
         found = [*journal.lines()]
         doubtful = None
         if config.review_below:

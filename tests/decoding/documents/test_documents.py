@@ -1,5 +1,6 @@
 """Documents are translated in place: only their text changes."""
 
+import os
 import shutil
 import subprocess
 
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.commands import exit_code
+from support.imported_runs import imported_run
 from support.small_runs import noisy_run
 from t2t_lite.bin import t2t_decoder
 from t2t_lite.decoding import jobs
@@ -16,6 +18,7 @@ from t2t_lite.decoding.documents.job import read_document
 from t2t_lite.decoding.documents.po_file import PoFile
 from t2t_lite.decoding.documents.xliff_file import XliffFile
 from t2t_lite.errors import DataError, UserError
+from t2t_lite.text.language_tokens import TRANSLATION
 
 PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -120,6 +123,12 @@ def run(tmp_path_factory):
     return noisy_run(folder, hidden_size=16, num_hidden_layers=1).folder
 
 
+@pytest.fixture(scope="module")
+def naming(tmp_path_factory):
+    """A run of several target languages, which a line may name."""
+    return imported_run(tmp_path_factory.mktemp("naming") / "run", "", TRANSLATION).folder
+
+
 def decode(run, source, target, *flags):
     pytest.importorskip("ctranslate2")
     flags = [
@@ -197,6 +206,38 @@ def test_flags_that_a_document_does_not_have_are_refused(run, tmp_path, capsys):
     ):
         assert decode(run, source, tmp_path / "out.html", *flag.split()) == 2
         assert remedy in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("target", "flag", "code"),
+    [("out.html", "--target_language=xx", 2), ("pipe", "--markup=html", 1)],
+)
+def test_a_refused_command_writes_nothing(run, tmp_path, target, flag, code):
+    source = tmp_path / "page.html"
+    source.write_text(PAGE)
+    own = tmp_path / f"{target}.segments"
+    own.write_text("of the user")
+    os.mkfifo(tmp_path / "pipe")
+    before = sorted(tmp_path.iterdir())
+    assert decode(run, source, tmp_path / target, flag) == code
+    assert sorted(tmp_path.iterdir()) == before
+    assert own.read_text() == "of the user"
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    ("name", "contents", "kept"),
+    [
+        ("x.html", "<p>w1 w2</p><a>&gt;&gt;Next&lt;&lt;</a>", "<a>"),
+        ("x.html", "<p>&gt;&gt;fr&lt;&lt; w1</p>", "<p>"),
+        ("x.po", 'msgid ">>More<<"\nmsgstr ""\n', '">>More<<"'),
+    ],
+)
+def test_a_text_in_angle_brackets_names_no_language(naming, tmp_path, name, contents, kept):
+    source, target = tmp_path / name, tmp_path / f"new.{name}"
+    source.write_text(contents)
+    assert decode(naming, source, target, "--target_language=de") == 0
+    assert kept in target.read_text()
 
 
 @pytest.mark.integration
