@@ -168,7 +168,7 @@ def average(run: run_folder.RunFolder, checkpoints: Sequence[str], output_path: 
 def _refuse_unlike(run: run_folder.RunFolder, checkpoints: Sequence[str]) -> None:
     """Refuses one checkpoint under two names, and those of runs with another model or vocabulary.
 
-    Runs may have the same variables, and compute other outputs with them.
+    Runs may have the same variables, and compute other outputs with them, of which a warning tells.
 
     Raises:
         UserError: there is such a checkpoint, or one is missing.
@@ -182,27 +182,29 @@ def _refuse_unlike(run: run_folder.RunFolder, checkpoints: Sequence[str]) -> Non
         if not run_folder.is_run(folder) or folder.samefile(run.folder):
             continue
         other = run_folder.RunFolder.open(str(folder))
-        ours, theirs = _computed(run), _computed(other)
         for what, one, another in (
             ("model", run.model_name, other.model_name),
             ("vocabulary", _vocabulary(run), _vocabulary(other)),
-            *(
-                (f"{name} ({theirs[name]}, not {value})", value, theirs[name])
-                for name, value in ours.items()
-                if name in theirs
-            ),
         ):
             if one != another:
                 raise UserError(
                     f"{folder} has a different {what} from {run.folder}: average only checkpoints "
                     "of runs that differ in nothing but their training"
                 )
+        theirs = _computed(other)
+        for name, value in _computed(run).items():
+            if theirs.get(name, value) != value:
+                log.warning(
+                    "%s was trained with %s=%s, but the average has %s, as %s: average only "
+                    "models that compute the same",
+                    *(folder, name, theirs[name], value, run.folder),
+                )
 
 
 def _computed(run: run_folder.RunFolder) -> dict[str, Any]:
     """Returns the hyperparameters that say what a model computes, without steps of training."""
     return {
-        name: value.replace("d", "") if name.endswith("_sequence") else value
+        name: value.replace("none", "").replace("d", "") if name.endswith("_sequence") else value
         for name, value in run.hparams.model_fields().items()
         if name not in _OF_TRAINING
     }

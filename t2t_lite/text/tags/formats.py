@@ -8,7 +8,9 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 from xml.parsers import expat
 
-from t2t_lite.text.tags.kinds import PLACEHOLDERS
+import regex
+
+from t2t_lite.text.tags.kinds import PLACEHOLDERS, WORD
 from t2t_lite.text.tags.tokens import TokenKind, tokens_of
 
 
@@ -22,7 +24,7 @@ class Format(NamedTuple):
         has_names: whether each says which argument it is.
     """
 
-    directive: re.Pattern[str]
+    directive: re.Pattern[str] | regex.Pattern[str]
     special: str = ""
     has_numbers: bool = False
     has_names: bool = False
@@ -61,8 +63,10 @@ FORMATS = {
     "go": _go,
     "boost": Format(re.compile(rf"%\|[^|]*\||%\d+%|{_PRINTF}"), "%"),
     **dict.fromkeys(("sh", "dart"), Format(re.compile(r"\$\w+|\$\{[^{}]+\}", re.ASCII), "$")),
-    "drupal": Format(re.compile(r"(?<![\w@%!:/])[@%!:][A-Za-z][\w-]*", re.ASCII), has_names=True),
-    "laravel": Format(re.compile(r"(?<![\w:/]):[A-Za-z]\w*", re.ASCII), has_names=True),
+    "drupal": Format(
+        regex.compile(rf"(?<!{WORD}|[@%!:/])[@%!:][A-Za-z][A-Za-z0-9_-]*"), has_names=True
+    ),
+    "laravel": Format(regex.compile(rf"(?<!{WORD}|[:/]):[A-Za-z][A-Za-z0-9_]*"), has_names=True),
     "mediawiki": Format(re.compile(r"\$\d+"), has_names=True),
 }
 _FLAG = re.compile(r"(?<![\w-])(?:possible-)?(?!no-|impossible-)([\w+-]+)-format(?![\w-])")

@@ -6,3 +6,11 @@ HTML, XML, PLACEHOLDERS = KINDS = ("html", "xml", "placeholders")
 # private use stand for what a line cannot have.
 HIDDEN = {"\n": "\U0010ff0a", "\r": "\U0010ff0d", "\t": "\U0010ff09"}
 SPACE = rf"\s{''.join(HIDDEN.values())}"  # in the brackets of a pattern
+
+# Letters of languages that write them directly beside foreign words and names, and the other
+# letters, digits and `_`, of which names may consist; for `regex`.
+UNSPACED = (
+    r"\p{Han}\p{Hiragana}\p{Katakana}\p{Bopomofo}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+    r"\u30fc\uff10-\uff9f"
+)
+WORD = rf"[^\W{UNSPACED}]"

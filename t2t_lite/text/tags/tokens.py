@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 import regex
 
-from t2t_lite.text.tags.kinds import HIDDEN, HTML, PLACEHOLDERS, XML
+from t2t_lite.text.tags.kinds import HIDDEN, HTML, PLACEHOLDERS, UNSPACED, XML
 from t2t_lite.text.tags.kinds import SPACE as _S
+from t2t_lite.text.tags.kinds import WORD as _W
 from t2t_lite.text.tags.named_pairs import BRACKETED, is_code, named, pairs_in
 
 
@@ -60,16 +61,8 @@ _VOID_ELEMENTS = frozenset(
     | {"input", "link", "meta", "param", "source", "track", "wbr"}
 )
 
-# Letters of languages that write them directly beside foreign words and names, and the other
-# letters, digits and `_`, of which names may consist.
-_UNSPACED = (
-    r"\p{Han}\p{Hiragana}\p{Katakana}\p{Bopomofo}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
-    r"\u30fc\uff10-\uff9f"
-)
-_U = rf"(?:(?=\w)[{_UNSPACED}])"
-_W = rf"[^\W{_UNSPACED}]"
-# Of a path; further letters belong to it if it goes on after them.
-_IN_PATH = rf"(?:{_W}|[.\-]|{_U}++(?=/|\.{_W}))"
+# A letter of a language that writes it directly beside foreign words.
+_U = rf"(?:(?=\w)[{UNSPACED}])"
 
 # Balanced braces, four deep, as in ICU's
 # {who, select, other {{n, plural, one {# file} other {# files of {owner}}}}}.
@@ -95,8 +88,8 @@ _CODE = r"``(?=\S|\x20`)[^`\n]+(?:`[^`\n]+)*(?:(?<!\s)|(?<=`\x20))``"
 _CURRENCY = r"(?:(?:AU|CAN?|HK|NT|NZ|SG|US)(?![A-Z_])|[ACS]\d[.,]?\d)"
 # Placeholders, by how they begin.
 _SYMBOLS = rf"""
-    (?<!{_W}|[/.:\-~])(?!(?<={_U})/{_U})
-    (?:/(?:{_IN_PATH}++/)+|(?:\.\.?|~)/(?:{_IN_PATH}++/)*+){_IN_PATH}*{_W}
+    (?<!{_W}|[/.:\-~])                                # a path
+    (?:/(?:(?:{_W}|[.\-])++/)+|(?:\.\.?|~)/(?:(?:{_W}|[.\-])++/)*+)(?:{_W}|[.\-])*{_W}
   | {_ROLE}(?:{_CODE}|(?!{_GNU_QUOTED})(?<!`)`[^`\n]+`(?!`)(?:__?(?!{_W})|(?!{_W}|%)))
   | \[[\w\#*.\-]++\]_(?!{_W})                        # reStructuredText's footnotes
   | (?<![\w|])\|[A-Za-z][\w.\-]*+\|(?![\w|])         # and its substitutions
@@ -105,7 +98,7 @@ _SYMBOLS = rf"""
   | (?<!{_W}|[:/]):[a-z+\-][a-z0-9_+\-]*+:(?!{_W}|[:/`])  # :smile:
   | (?<!{_W}|[@!:/])[@!:](?:(?i:count|attribute)|[a-z]++(?:_[a-z0-9]++)++)(?!{_W})  # Drupal's
   | (?<!{_W}|\.)@(?:\.[a-z]+)?:                       # Vue's links
-    (?:\(\w[\w.]*\)|[A-Za-z0-9_](?:[A-Za-z0-9_.]*[A-Za-z0-9_])?)
+    (?:\(\w[\w.]*\)|{_W}(?:(?:{_W}|\.)*{_W})?)
   | \{{\{{(?:[^{{}}]++|\{{[^{{}}]*+\}})*+\}}\}}
   | \{{[{_S}]*+\w++[{_S}]*+(?:{_ICU_CHOICE}{_INNER}|{_ICU_FORMAT})\}}
   | [$%\#]?\{{[{_S}]*+[\w.$\[\]\-]*+[{_S}]*+(?:,[{_S}]*+-?\d++)?{_FORMAT}\}}
@@ -123,38 +116,42 @@ _SYMBOLS = rf"""
   | (?<!\d)%(?:<\w+>|&lt;\w+&gt;)[-+\#0]*+[\d.]*+[a-zA-Z]  # Ruby
   | %\d+![^!\s]++!                                 # Windows
   | %\#@\w+@                                       # Apple's stringsdict
-  | (?<!\d)%[A-Za-z_][A-Za-z0-9_]*+(?:\.[A-Za-z0-9_]++)++%(?!{_W})  # Mailgun's %recipient.name%
+  | (?<!\d)%[A-Za-z_]{_W}*+(?:\.{_W}++)++%(?!{_W})  # Mailgun's %recipient.name%
   | (?<!\d)%[A-Za-z_][A-Za-z0-9_]++(?:%(?!{_W}|%|[-+\#'.]?\d))?  # Symfony's %name%, Drupal's %name
   | (?<!\d)%(?:\d+\$)?{_PRINTF}
   | (?<!\d)%[\-_0^\#]?[EO]?[A-Za-z](?![A-Za-z])     # dates, as in %H:%M
   | (?<!\d)%L?(?:n(?!{_W})|[1-9]\d?(?![\d%]|[.,]\d))  # Qt and KDE, but not Turkish %3,2
-  | (?<!\d)%%(?:[A-Za-z_][A-Za-z0-9_]++%%)?
+  | (?<!\d)%%(?:[A-Za-z_]{_W}++%%)?
   | \\[nrt](?![a-z])
   | \p{{RI}}\p{{RI}}
 """
 # What follows `&` in an entity. URLs hold it alone, or escaped, which HTML in XML is twice.
 _REFERENCE = r"(?:\#[0-9]{1,7}|\#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{0,31});"
 _AND = r"&(?:(?:amp;)++|\#0*+38;|\#[xX]0*+26;)"
-# Of a URL: ASCII, letters of words between spaces, and others if the URL goes on after them, or if
-# they end its path where white space is on both sides, as in https://ja.wikipedia.org/wiki/...
+# Of a URL: ASCII, letters of words between spaces with signs within them, and others if the URL
+# goes on after them. Or these end it after a / or = of its path, where white space is on both
+# sides, as in https://ja.wikipedia.org/wiki/...
 _IN_URL = rf"""(?:(?!&{_REFERENCE})[^\s<>\"'`{{}}\x80-\U0010ffff] | {_W}
+  | (?![\x00-\x7f])[·‐–\p{{Sc}}\p{{Sm}}](?={_W}) | ’(?=\p{{Lu}})
   | {_U}++(?=/|[.?\#=_\-][A-Za-z0-9]))"""
-_LONGEST_URL = 300
 _IN_BRACKETS = rf"(?:{_AND}|(?![()\[\]]){_IN_URL})*+"
 _IN_BRACKETS = rf"(?:{_AND}|(?![()\[\]]){_IN_URL}|\({_IN_BRACKETS}\)|\[{_IN_BRACKETS}\])*+"
-_URL_PART = rf"""(?:{_AND} | \({_IN_BRACKETS}\) | \[{_IN_BRACKETS}\]
-  | (?<=://)(?:[A-Za-z0-9\-]++\.)*+(?:{_U}++\.)++{_U}*+)"""  # or a host
-# The limit keeps time linear.
-_LAST = rf"""(?:(?={_U})(?=\w++[.,;:!?]*+(?:[\s<>\"')\]]|\Z))
-    (?<=(?<!{_U})\bhttps?://[^\s/]{{1,{_LONGEST_URL}}}/\S{{0,{_LONGEST_URL}}}[/=])
-    (?!\p{{Hiragana}})\w++)"""
+_URL_PART = rf"(?:{_AND} | \({_IN_BRACKETS}\) | \[{_IN_BRACKETS}\])"
+_HOST = rf"(?:(?:[A-Za-z0-9\-]++\.)*+(?:{_U}++\.)++{_U}*+)"  # of such letters
+_URL_STEP = rf"""(?:[.,;:!?)\]]*+
+    (?:[A-Za-z0-9/=_\-%+]++|{_URL_PART}|(?![.,;:!?)\]]){_IN_URL}))"""
+_LONGEST_URL = 300  # this limit keeps time linear
+_REST = r"(?:[\w\u30fb\#+,%=.\-/?]|\([^()\s<>]*+\))"
+_LAST = rf"""(?:(?={_U})(?!\p{{Hiragana}})(?={_REST}*+[;:!]*+(?:[\s<>\"')\]]|\Z))
+    (?<=(?<!{_U})\b(?:https?|ftp)://[^\s/]{{1,{_LONGEST_URL}}}/\S{{0,{_LONGEST_URL}}}[/=])
+    {_REST}*(?<=[\w)]))"""
 _ZWJ = r"(?:\u200D|&(?:zwj|\#8205|\#[xX]200[dD]);)"
 _PROTECTED = rf"""
     (?=[/.~`:\[\]|@!{{$%\#*\\\p{{RI}}]) (?:{_SYMBOLS})
-  | (?:https?|ftp|file)://
-    (?:[.,;:!?)\]]*+(?:[A-Za-z0-9/=_\-%+]++|{_URL_PART}|(?![.,;:!?)\]]){_IN_URL}))++{_LAST}?+
-  | (?<![A-Za-z0-9_.+\-])(?<!{_W})(?:[A-Za-z0-9_.+\-]|{_W})++
-    @(?:(?:(?:[A-Za-z0-9\-]|{_W})++|{_U}++)\.)+(?:[A-Za-z0-9\-]|{_W})++
+  | (?:https?|ftp|file)://(?:{_HOST}|{_URL_STEP}){_URL_STEP}*+{_LAST}?+
+  | (?:(?<![A-Za-z0-9_.+\-])(?<!{_W})(?:[A-Za-z0-9_.+\-]|{_W})++|(?<!\S){_U}++)
+    @(?:(?:(?:(?:[A-Za-z0-9\-]|{_W})++|{_U}++)\.)+(?:[A-Za-z0-9\-]|{_W})++
+      |(?:{_U}++\.)+{_U}++(?=[.,;:!?]*+(?:\s|\Z)))
   | [0-9\#*]\uFE0F?\u20E3
   | (?:\p{{Emoji_Presentation}}|\p{{Extended_Pictographic}}[\uFE0E\uFE0F])[\p{{EMod}}\uFE0E\uFE0F]*
     (?:{_ZWJ}\p{{Extended_Pictographic}}[\p{{EMod}}\uFE0E\uFE0F]*)*

@@ -87,6 +87,8 @@ def _protected(text: str, kind: str = PLACEHOLDERS) -> list[str]:
         ("see https://a.example/w/東京都, or", ["https://a.example/w/東京都"]),
         ("見https://a.example/w/东京 吧", ["https://a.example/w/"]),
         ("https://a.example/w/をどうぞ", ["https://a.example/w/"]),
+        ("it’s https://a.example’s page", ["https://a.example"]),
+        ("連絡は a@b.exampleまで", ["a@b.example"]),
     ],
 )
 def test_addresses_beside_words_of_any_script(text, pieces, kind):
@@ -110,6 +112,28 @@ def test_addresses_beside_words_of_any_script(text, pieces, kind):
 )
 def test_urls_keep_their_brackets_and_no_others(address, around):
     assert _protected(around.format(address)) == [address]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://www.例え.テスト",
+        "https://a.例え.テスト/x",
+        "https://a.example/w/図書#一覧",
+        "https://a.example/w/カー・レース",
+        "https://a.example/w/上海_(曖昧)",
+        "https://a.example/w/甲,乙",
+        "https://a.example/s?q=甲+乙",
+        "https://a.example/Bose–Einstein",
+        "https://a.example/Sant·Boi",
+        "https://a.example/L’Isle",
+        "https://a.example/5€b",
+        "帳票@例え.テスト",
+        "a@例え.テスト",
+    ],
+)
+def test_addresses_between_spaces_are_whole(address):
+    assert _protected(f"see {address}, or {address}") == [address, address]
 
 
 @pytest.mark.parametrize(
