@@ -227,7 +227,8 @@ class _Cutter:
             self._keep([token])
         elif self._open.last is None and _EMPTY_LINE.search(token.text):
             self._add_lines(token)
-        elif outer.stays and not self._run:
+        elif outer.stays and not (self._run and outer.within):
+            self._end_run()  # what is translated between texts that stay
             self._keep([token])
         else:
             if begins and token.kind is TokenKind.OPEN:

@@ -64,6 +64,7 @@ def upper(text: str, is_xml: bool = False) -> str:
         "<p translate=no>a<table><tr><td>TEXT</table>",
         "<p translate=no>a<button><p>a</button>a<div>TEXT</div>",
         "<h1 translate=no>a</h2>TEXT",
+        "<p translate=no>a<i translate=yes>TEXT</i>a<i translate=yes>TEXT</i>a<p>TEXT",
         "<div translate=no>a</p>a</div>TEXT",
         "<div translate=no>a</span>a</div>TEXT",
         "<p translate=no>a<hr>TEXT",
