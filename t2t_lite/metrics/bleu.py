@@ -12,7 +12,6 @@ from t2t_lite import registry
 from t2t_lite.errors import DataError
 from t2t_lite.metrics.base import Segment, Statistics
 from t2t_lite.metrics.sacrebleu_metric import SacrebleuMetric
-from t2t_lite.text.alignment.units import UNSPACED
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.bleu import BLEU
@@ -138,6 +137,8 @@ def likeness_bleu(outputs: Sequence[str], expected: Sequence[str]) -> BleuScore:
         DataError: there are no lines, or the numbers of lines differ.
     """
     from sacrebleu.metrics.bleu import BLEU
+
+    from t2t_lite.text.alignment.units import UNSPACED
 
     _check(outputs, expected)
     text = "\n".join(expected)
