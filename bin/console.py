@@ -66,21 +66,13 @@ def quiet_tensorflow() -> Iterator[None]:
     It then loads neither jax nor Matplotlib. Much of this package imports TensorFlow only when
     something needs it.
     """
-    finder = _QuietTensorFlow()
-    sys.meta_path.insert(0, finder)
-    try:
+    with _finding_first(_QuietTensorFlow()):
         yield
-    finally:
-        sys.meta_path.remove(finder)
 
 
 @contextlib.contextmanager
-def _lean_import() -> Iterator[None]:
-    """Keeps packages that commands do not need from TensorFlow's import.
-
-    TensorFlow and Keras load them wherever they are installed, in a third of the whole time.
-    """
-    finder = _Unneeded()
+def _finding_first(finder: importlib.abc.MetaPathFinder) -> Iterator[None]:
+    """Asks a finder for modules before all others."""
     sys.meta_path.insert(0, finder)
     try:
         yield
@@ -89,6 +81,8 @@ def _lean_import() -> Iterator[None]:
 
 
 class _Unneeded(importlib.abc.MetaPathFinder):
+    """Hides packages that TensorFlow and Keras load wherever they are, in a third of the time."""
+
     def find_spec(
         self, fullname: str, path: Any = None, target: types.ModuleType | None = None
     ) -> None:
@@ -121,7 +115,7 @@ class _QuietTensorFlow(importlib.abc.MetaPathFinder):
             execute = spec.loader.exec_module
 
             def execute_quietly(module: types.ModuleType) -> None:
-                with quiet_import(), _lean_import():
+                with quiet_import(), _finding_first(_Unneeded()):
                     execute(module)
 
             spec.loader.exec_module = execute_quietly  # type: ignore[method-assign]

@@ -336,6 +336,13 @@ class BasicHParams(HParams):
         training = {*BasicHParams.names(), *self.of_training} - _OF_MODEL
         return {name: value for name, value in self.to_dict().items() if name not in training}
 
+    def computed_fields(self) -> dict[str, Any]:
+        """Returns `model_fields`, of sequences of steps those of the model alone."""
+        return {
+            name: steps_of_model(value) if name.endswith("_sequence") else value
+            for name, value in self.model_fields().items()
+        }
+
     @property
     def frozen_parts(self) -> list[str]:
         """The parts that `frozen` names."""
@@ -365,3 +372,8 @@ def _check_parts(frozen: str) -> None:
 def _warn_of_optimizer(old: str, name: str) -> None:
     """Warns once."""
     log.warning("hparam optimizer=%s: an old name; write %s", old, name)
+
+
+def steps_of_model(sequence: str) -> str:
+    """Returns a sequence such as T2T's `layer_postprocess_sequence` without steps of training."""
+    return sequence.replace("none", "").replace("d", "")

@@ -175,7 +175,7 @@ class BatchJournal:
 
 
 def require_file(target: pathlib.Path) -> None:
-    """Raises UserError if a target exists and is no regular file."""
+    """Raises UserError if a target exists and is not a regular file."""
     if target.is_dir():
         raise UserError(f"{target} is a folder: name a file in it")
     if target.exists() and not target.is_file():

@@ -12,6 +12,7 @@ from t2t_lite import registry
 from t2t_lite.errors import DataError
 from t2t_lite.metrics.base import Segment, Statistics
 from t2t_lite.metrics.sacrebleu_metric import SacrebleuMetric
+from t2t_lite.text.scripts import UNSPACED
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.bleu import BLEU
@@ -138,11 +139,9 @@ def likeness_bleu(outputs: Sequence[str], expected: Sequence[str]) -> BleuScore:
     """
     from sacrebleu.metrics.bleu import BLEU
 
-    from t2t_lite.text.alignment.units import UNSPACED
-
     _check(outputs, expected)
     text = "\n".join(expected)
-    is_unspaced = len(regex.findall(UNSPACED, text)) > len(text.split())
+    is_unspaced = len(regex.findall(f"[{UNSPACED}]", text)) > len(text.split())
     metric = BLEU(tokenize="char" if is_unspaced else "13a", effective_order=True)
     return _score(metric, outputs, expected)
 

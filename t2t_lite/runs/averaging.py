@@ -191,23 +191,14 @@ def _refuse_unlike(run: run_folder.RunFolder, checkpoints: Sequence[str]) -> Non
                     f"{folder} has a different {what} from {run.folder}: average only checkpoints "
                     "of runs that differ in nothing but their training"
                 )
-        theirs = _computed(other)
-        for name, value in _computed(run).items():
-            if theirs.get(name, value) != value:
+        theirs = other.hparams.computed_fields()
+        for name, value in run.hparams.computed_fields().items():
+            if name not in _OF_TRAINING and theirs.get(name, value) != value:
                 log.warning(
                     "%s was trained with %s=%s, but the average has %s, as %s: average only "
                     "models that compute the same",
                     *(folder, name, theirs[name], value, run.folder),
                 )
-
-
-def _computed(run: run_folder.RunFolder) -> dict[str, Any]:
-    """Returns the hyperparameters that say what a model computes, without steps of training."""
-    return {
-        name: value.replace("none", "").replace("d", "") if name.endswith("_sequence") else value
-        for name, value in run.hparams.model_fields().items()
-        if name not in _OF_TRAINING
-    }
 
 
 def _vocabulary(run: run_folder.RunFolder) -> list[bytes]:

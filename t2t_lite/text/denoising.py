@@ -11,13 +11,13 @@ import random
 
 import regex
 
-from t2t_lite.text.alignment.units import UNSPACED
+from t2t_lite.text.scripts import UNSPACED
 
 _DROPPED = 0.1  # probability of each word
 _PLACES = 3  # that a word moves, at most
 # A letter of a script without spaces; what else stands between spaces or such letters.
-_WORD = regex.compile(rf"{UNSPACED}\p{{M}}*|(?:(?!{UNSPACED})\S)++", regex.V0)
-_UNSPACED = regex.compile(UNSPACED, regex.V0)
+_WORD = regex.compile(rf"[{UNSPACED}]\p{{M}}*|(?:(?![{UNSPACED}])\S)++", regex.V0)
+_UNSPACED = regex.compile(f"[{UNSPACED}]", regex.V0)
 
 
 def with_noise(text: str) -> str:

@@ -108,7 +108,9 @@ def test_workers_get_a_copy(encoder):
 
 def test_targets_have_no_language(encoder, plain):
     both = {"inputs": encoder, "targets": plain}
-    assert choices(both) == {"target": Choice(["cs", "de", "zh_Hant"], "")}, "tags are no languages"
+    assert choices(both) == {"target": Choice(["cs", "de", "zh_Hant"], "")}, (
+        "tags are not languages"
+    )
     spoken = speaking(both, Languages(target="de"))
     assert spoken["inputs"].encode("a")[0] == 4
     assert spoken["targets"] is plain

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Collection
-from typing import Any
 
 from t2t_lite.errors import UserError
+from t2t_lite.hparams.basic import steps_of_model
 from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.models.plain_transformer import require_plain
 from t2t_lite.models.seq2seq import Seq2Seq
@@ -36,7 +36,7 @@ def explicit_hparams(model: Seq2Seq, program: str) -> TransformerHParams:
         num_decoder_layers=h.decoder_layers,
         attention_key_channels=0 if h.key_channels == h.hidden_size else h.key_channels,
         attention_value_channels=0 if h.value_channels == h.hidden_size else h.value_channels,
-        layer_final_sequence="n" if "n" in _steps(h.final_sequence) else "none",
+        layer_final_sequence="n" if "n" in steps_of_model(h.final_sequence) else "none",
         shared_embedding_and_softmax_weights=both and softmax,
         shared_embedding=both and not softmax,
         shared_target_and_softmax_weights=softmax and not both,
@@ -58,8 +58,8 @@ def require_same(
     Raises:
         UserError: a hyperparameter has no counterpart.
     """
-    others = _computed(written)
-    for name, value in _computed(own).items():
+    others = written.computed_fields()
+    for name, value in own.computed_fields().items():
         is_same = value == others.get(name, value)
         if name in free or _WITHOUT_EFFECT.fullmatch(name) or is_same:
             continue
@@ -70,15 +70,3 @@ def require_same(
             f"hparam {name}={getattr(own, name)}: {program} computes only "
             f"{'none' if only == '' else only}; export a SavedModel (--format=savedmodel)"
         )
-
-
-def _computed(h: TransformerHParams) -> dict[str, Any]:
-    """Returns the fields that describe a model, without steps of training."""
-    return {
-        name: _steps(value) if name.endswith("_sequence") else value
-        for name, value in h.model_fields().items()
-    }
-
-
-def _steps(sequence: str) -> str:
-    return sequence.replace("none", "").replace("d", "")

@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 import regex
 
-# A letter of a script without spaces between words.
-UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
+from t2t_lite.text.scripts import UNSPACED
 
-# Such a letter; a word; any other character; with their combining marks.
+# A letter of a script without spaces between words; a word; any other character; with their
+# combining marks.
 _UNIT = regex.compile(
-    rf"{UNSPACED}\p{{M}}*"
+    rf"[{UNSPACED}]\p{{M}}*"
     r"|(?:[\p{L}\p{N}_][\p{M}\u200c\u200d]*+)++(?:['’\-](?:[\p{L}\p{N}_][\p{M}\u200c\u200d]*+)++)*+"
     r"|\S[\p{M}\u200c\u200d\ufe0f]*+",
     regex.V0,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import regex
 
-from t2t_lite.text.tags.kinds import HIDDEN, HTML, PLACEHOLDERS, UNSPACED, XML
+from t2t_lite.text.tags.kinds import ADJOINING, HIDDEN, HTML, PLACEHOLDERS, XML
 from t2t_lite.text.tags.kinds import SPACE as _S
 from t2t_lite.text.tags.kinds import WORD as _W
 from t2t_lite.text.tags.named_pairs import BRACKETED, is_code, named, pairs_in
@@ -62,7 +62,7 @@ _VOID_ELEMENTS = frozenset(
 )
 
 # A letter of a language that writes it directly beside foreign words.
-_U = rf"(?:(?=\w)[{UNSPACED}])"
+_U = rf"(?:(?=\w)[{ADJOINING}])"
 
 # Balanced braces, four deep, as in ICU's
 # {who, select, other {{n, plural, one {# file} other {# files of {owner}}}}}.
@@ -88,7 +88,9 @@ _CODE = r"``(?=\S|\x20`)[^`\n]+(?:`[^`\n]+)*(?:(?<!\s)|(?<=`\x20))``"
 _CURRENCY = r"(?:(?:AU|CAN?|HK|NT|NZ|SG|US)(?![A-Z_])|[ACS]\d[.,]?\d)"
 # Placeholders, by how they begin.
 _SYMBOLS = rf"""
-    (?<!{_W}|[/.:\-~])                                # a path
+    (?<!\S)/(?:(?:(?:{_W}|[.\-])++|{_U}++)/)++         # a path
+    (?:(?:{_W}|[.\-])*{_W}|(?!\p{{Hiragana}}){_U}++(?=[.,;:!?)]*+(?:\s|\Z)))
+  | (?<!{_W}|[/.:\-~])
     (?:/(?:(?:{_W}|[.\-])++/)+|(?:\.\.?|~)/(?:(?:{_W}|[.\-])++/)*+)(?:{_W}|[.\-])*{_W}
   | {_ROLE}(?:{_CODE}|(?!{_GNU_QUOTED})(?<!`)`[^`\n]+`(?!`)(?:__?(?!{_W})|(?!{_W}|%)))
   | \[[\w\#*.\-]++\]_(?!{_W})                        # reStructuredText's footnotes

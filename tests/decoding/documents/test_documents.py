@@ -229,7 +229,6 @@ def test_a_refused_command_writes_nothing(run, tmp_path, target, flag, code):
     ("name", "contents", "kept"),
     [
         ("x.html", "<p>w1 w2</p><a>&gt;&gt;Next&lt;&lt;</a>", "<a>"),
-        ("x.html", "<p>&gt;&gt;fr&lt;&lt; w1</p>", "<p>"),
         ("x.po", 'msgid ">>More<<"\nmsgstr ""\n', '">>More<<"'),
     ],
 )
@@ -238,6 +237,17 @@ def test_a_text_in_angle_brackets_names_no_language(naming, tmp_path, name, cont
     source.write_text(contents)
     assert decode(naming, source, target, "--target_language=de") == 0
     assert kept in target.read_text()
+
+
+@pytest.mark.integration
+def test_a_known_label_in_a_document_chooses_nothing(naming, tmp_path):
+    source, found = tmp_path / "x.html", []
+    for contents, code in (("&gt;&gt;fr&lt;&lt; w1 w2", "de"), ("w1 w2", "fr")):
+        source.write_text(f"<p>{contents}</p>")
+        target = tmp_path / f"{code}.html"
+        assert decode(naming, source, target, f"--target_language={code}") == 0
+        found.append(target.read_text())
+    assert found[0] != found[1], "the label would be read, and chose fr"
 
 
 @pytest.mark.integration

@@ -129,6 +129,8 @@ def test_urls_keep_their_brackets_and_no_others(address, around):
         "https://a.example/L’Isle",
         "https://a.example/5€b",
         "帳票@例え.テスト",
+        "/home/利用者/a.txt",
+        "/srv/帳票",
         "a@例え.テスト",
     ],
 )
