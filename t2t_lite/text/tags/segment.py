@@ -54,6 +54,8 @@ class Node:
             ends with white space.
         is_glued: of an atom, whether it stands within what would be one word without it, or breaks
             a line between words.
+        before: of an atom, the character before it in the source, if there is one.
+        after: that after it.
     """
 
     opening: str
@@ -65,6 +67,8 @@ class Node:
     space_before: bool = False
     space_after: bool = False
     is_glued: bool = False
+    before: str = ""
+    after: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -259,13 +263,15 @@ class _Parser:
 
     def _add_atom(self, at: int, size: int, space_before: bool) -> None:
         """Adds a piece of the source."""
-        node = self._atom(self._source[at : at + size], space_before)
+        node = self._atom(at, size, space_before)
         self._broke |= bool(_BREAK.search(node.opening, 0, _LONGEST_BREAK))
         self._pending.append(node)
         self._after_space = False
 
-    def _atom(self, raw: str, space_before: bool) -> Node:
+    def _atom(self, at: int, size: int, space_before: bool) -> Node:
+        raw, end = self._source[at : at + size], at + size
         node = Node(raw, "", self._size, self._size, is_atom=True, space_before=space_before)
+        node.before, node.after = self._source[max(0, at - 1) : at], self._source[end : end + 1]
         self._nodes.append(node)
         return node
 
@@ -274,7 +280,8 @@ class _Parser:
         others = len(self._marked), len(self._pending)
         self._open.append(_Open(token, self._at, *sizes, self._after_space, *others))
         self._names[token.name] += 1
-        self._begun = self._atom(token.raw, self._after_space)  # until its end tag comes
+        # Until its end tag comes.
+        self._begun = self._atom(self._at, len(token.raw), self._after_space)
 
     def _close(self, token: Token) -> None:
         if not self._names[token.name]:

@@ -75,14 +75,14 @@ class Writer:
         are_words = bool(space) and (before + after).isalnum()
         found = set()
         source = text[max(0, first.start - 1) : first.start]
-        if (are_words and _is_no_word(source)) or _changes(
-            before, first, first.opening[:1], source
-        ):
+        # Where tags part the two, white space does so only if the source has no word there.
+        beside = first.before if not atoms[0] else before if first.is_glued else source
+        if (are_words and _is_no_word(source)) or _changes(before, first.opening[:1], beside):
             found.add(_before(events, atoms[0]))
         source = text[final.start : final.start + 1]
-        if (are_words and _is_no_word(source)) or _changes(
-            after, final, final.opening[-1:], source
-        ):
+        is_last = atoms[-1] == len(events) - 1
+        beside = final.after if is_last else after if final.is_glued else source
+        if (are_words and _is_no_word(source)) or _changes(after, final.opening[-1:], beside):
             found.add(_after(events, atoms[-1]))
         return found
 
@@ -142,14 +142,14 @@ def _spaces_of_atoms(events: Sequence[_Event]) -> set[int]:
     return places
 
 
-def _changes(character: str, atom: Node, edge: str, source: str) -> bool:
+def _changes(character: str, edge: str, beside: str) -> bool:
     """Whether an atom with this edge would be another one beside a character of the target.
 
-    Placeholders are made of ASCII's letters and digits. Beside such a letter in the source, the
-    atom is known to end there.
+    Placeholders are made of ASCII's letters and digits. If such a letter stands beside the atom in
+    the source, the atom is known to end there.
     """
-    is_ascii = [one.isascii() and one.isalnum() for one in (character, edge, source)]
-    return is_ascii == [True, True, False] and not atom.is_glued
+    is_ascii = [one.isascii() and one.isalnum() for one in (character, edge, beside)]
+    return is_ascii == [True, True, False]
 
 
 def _is_no_word(character: str) -> bool:

@@ -9,7 +9,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from t2t_lite.text.alignment.units import token_of_characters, units_of
@@ -172,6 +172,7 @@ _TREES = st.lists(
     st.sampled_from([HTML, XML]),
     st.sampled_from(["", MARKS[:2], MARKS]),
 )
+@example("one <b>one<b>one%s</b>one</b> one one one", 3, 0, HTML, "")  # not "%sthree"
 @settings(deadline=None)
 def test_any_alignment_keeps_tags_once_and_nested(source, size, seed, kind, marks):
     generator = np.random.default_rng(seed)
