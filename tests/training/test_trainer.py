@@ -88,7 +88,8 @@ def test_the_summary_adds_up_the_records(trained):
     for name in ("target_tokens", "source_tokens", "sentences", "flops"):
         total = summary["flops_by_count" if name == "flops" else name]
         assert total == sum(record[name] for record in records_of(trained, "train")) > 0
-    assert 0 < summary["utilisation"] < 1
+    # How fast the machine was decides how much that is, beside other work even more than 1.
+    assert summary["utilisation"] == summary["flops_by_count"] / summary["flops_by_time"] > 0
 
 
 @pytest.mark.usefixtures("eagerly")
