@@ -103,7 +103,7 @@ class ParsingProblem(Text2TextProblem):
         return not self._writes_trees
 
     @property
-    def reads_source_form(self) -> bool:
+    def allows_source_form(self) -> bool:
         """No: the form could make two words of one, to which symbols belong, or one of two."""
         return False
 

@@ -304,9 +304,9 @@ class MultilingualProblem(Text2TextProblem):
         return self._pairs[0].is_plain_text
 
     @property
-    def reads_source_form(self) -> bool:
-        """Whether all members with sources would."""
-        return all(member.reads_source_form for member in self._pairs)
+    def allows_source_form(self) -> bool:
+        """Whether those of all members may."""
+        return all(member.allows_source_form for member in self._pairs)
 
     @property
     def can_split_sources(self) -> bool:

@@ -332,9 +332,9 @@ class Member(Text2TextProblem):
         return self.of.is_plain_text
 
     @property
-    def reads_source_form(self) -> bool:
+    def allows_source_form(self) -> bool:
         """As for the problem."""
-        return self.of.reads_source_form
+        return self.of.allows_source_form
 
     @property
     def can_split_sources(self) -> bool:

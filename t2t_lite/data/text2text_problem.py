@@ -237,9 +237,14 @@ class Text2TextProblem(Problem):
         return self.kept(self.text_samples(data_dir, tmp_dir, DatasetSplit.TRAIN))
 
     @property
+    def allows_source_form(self) -> bool:
+        """Whether sources may be read in `source_form`, which changes the words of some."""
+        return True
+
+    @property
     def reads_source_form(self) -> bool:
         """Whether the models of a vocabulary that is built here read sources in `source_form`."""
-        return self.vocab_type in _OF_SOURCE_FORM
+        return self.vocab_type in _OF_SOURCE_FORM and self.allows_source_form
 
     def with_read_sources(self, samples: Iterable[Sample]) -> Iterator[Sample]:
         """Yields samples with their inputs as models of a vocabulary of this type read them."""

@@ -378,6 +378,18 @@ def test_metrics_are_those_of_all_or_chrf():
     assert of_each == [("bleu",), ("bleu",)]
 
 
+@pytest.mark.parametrize(
+    ("name", "is_read"),
+    [
+        ("translate_ende_wmt32k+translate_enfr_wmt32k", True),  # by themselves, T2T's subwords
+        ("text2text_tmpdir+text2text_tmpdir_rev", True),
+        ("parsing_tmpdir_16k+parsing_tmpdir_32k", False),
+    ],
+)
+def test_sources_are_read_in_their_form_unless_that_could_change_words(name, is_read):
+    assert registry.problem(name).reads_source_form is is_read
+
+
 def test_the_registered_one():
     problem = registry.problem("translate_many_libreoffice")
     assert problem.dataset_filename() == "translate_many_libreoffice"
