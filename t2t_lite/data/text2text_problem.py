@@ -171,6 +171,11 @@ class Text2TextProblem(Problem):
         """Returns the one vocabulary file; none for bytes."""
         return [] if self.vocab_type == VocabType.CHARACTER else [self.vocab_filename]
 
+    @property
+    def vocab_languages(self) -> tuple[str, ...]:
+        """The languages of two vocabularies, one of each side: see `TwoVocabularies`."""
+        return ()
+
     def feature_encoders(self, data_dir: str) -> dict[str, TextEncoder]:
         """Returns one encoder for both sides; override for two vocabularies."""
         encoder = self.load_vocab(data_dir)
@@ -271,6 +276,15 @@ class Text2TextProblem(Problem):
     def check(self) -> None:
         """Checks the values of the members, before anything is generated."""
         members.check(self)
+        other = self.use_vocab_from_other_problem
+        if other is None or self.vocab_type == VocabType.CHARACTER:
+            return
+        kind, languages = other.vocab_type, other.vocab_languages
+        expected = f"as for {other.name!r}, whose vocabulary it uses: "
+        is_of_kind, own = self.vocab_type == kind, self.vocab_languages
+        members.require(self, "vocab_type", self.vocab_type, is_of_kind, f"{expected}{kind!r}")
+        has_both = {*own} == {*languages}
+        members.require(self, "vocab_languages", own, has_both, f"{expected}{languages}")
 
     @property
     def writes_files(self) -> bool:

@@ -288,6 +288,9 @@ class TwoVocabularies(Text2TextProblem):
 
     def build_vocab(self, data_dir: str, tmp_dir: str) -> None:
         """Writes the missing vocabularies, each from its side of the text."""
+        if self.use_vocab_from_other_problem is not None:
+            super().build_vocab(data_dir, tmp_dir)
+            return
         for side, name in zip(("inputs", "targets"), self.vocab_files(), strict=True):
             path = pathlib.Path(data_dir) / name
             if not path.is_file():

@@ -7,6 +7,7 @@ import pytest
 from t2t_lite.data import members, text_problems
 from t2t_lite.data.generation import generator
 from t2t_lite.data.generation.config import DatagenOptions
+from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.errors import DataError, UsageError
 
 
@@ -88,3 +89,58 @@ def test_members_that_cannot_be_asked_are_left_to_who_needs_them():
         raise NotImplementedError
 
     members.check(type("Usr", (Shop,), {"oov_token": property(missing)})())
+
+
+class Lender(Shop):
+    """A problem whose vocabulary others use, of another text."""
+
+    base_name = "lender"
+    dataset_splits = ({"split": DatasetSplit.TRAIN, "shards": 1},)
+
+    def generate_samples(self, data_dir, tmp_dir, dataset_split):
+        return [{"inputs": "xylo xylo", "targets": "zebu zebu"}] * 3
+
+
+class Lenders(text_problems.TwoVocabularies, Lender):
+    """The same with two vocabularies."""
+
+    vocab_languages = ("en", "zh")
+
+
+@pytest.mark.parametrize("languages", [("en", "zh"), ("zh", "en")])
+def test_two_borrowed_vocabularies_are_of_the_text_of_their_problem(tmp_path, languages):
+    class Borrower(text_problems.TwoVocabularies, Shop):
+        dataset_splits = Lender.dataset_splits
+        use_vocab_from_other_problem = Lenders()
+        vocab_languages = languages
+
+    _generate(Borrower, tmp_path, vocab_type="subwords")
+    texts = [(tmp_path / name).read_text() for name in Lenders().vocab_files()]
+    assert ["x" in text for text in texts] == [True, False]
+    assert ["z" in text for text in texts] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("kind", "lender", "replaced", "message"),
+    [
+        (Shop, Lender, {"vocab_type": "bpe"}, "vocab_type is 'bpe': expected as .*: 'subwords'"),
+        (Shop, Lenders, {}, r"vocab_languages is \(\): expected as .*: \('en', 'zh'\)"),
+        (Lenders, Lender, {}, r"vocab_languages is \('en', 'zh'\): expected as .*: \(\)"),
+        (
+            *(Lenders, Lenders, {"vocab_languages": ("en", "de")}),
+            r"vocab_languages is \('en', 'de'\): expected as .*: \('en', 'zh'\)",
+        ),
+    ],
+)
+def test_a_borrowed_vocabulary_of_another_form_is_refused(
+    tmp_path, kind, lender, replaced, message
+):
+    borrowing = {"vocab_type": "subwords", "use_vocab_from_other_problem": lender(), **replaced}
+    with pytest.raises(UsageError, match=message):
+        _generate(kind, tmp_path, base_name="usr", **borrowing)
+    assert not list(tmp_path.iterdir())
+
+
+def test_bytes_need_no_borrowed_vocabulary(tmp_path):
+    _generate(Lender, tmp_path, base_name="usr", use_vocab_from_other_problem=Lenders())
+    assert list(tmp_path.glob("usr-train-*"))
