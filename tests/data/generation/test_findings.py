@@ -1,5 +1,6 @@
 """What is wrong with text that can be read is found, and sound text is not complained about."""
 
+import gzip
 import logging
 import pathlib
 import random
@@ -286,6 +287,7 @@ def test_a_vocabulary_that_does_not_fit_one_split(tmp_text):
     assert f"first 'THE', {tmp_text}/inputs.eval.txt, line 1: " in line
 
 
+@pytest.mark.parametrize("suffix", ["", ".gz"])
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -294,12 +296,25 @@ def test_a_vocabulary_that_does_not_fit_one_split(tmp_text):
         (lambda text: unicodedata.normalize("NFD", text), "lines are not in Unicode's form NFC"),
     ],
 )
-def test_lines_of_a_vocabulary(tmp_text, change, message):
+def test_lines_of_a_vocabulary(tmp_text, change, message, suffix):
     path = tmp_text / "vocab.txt"
-    path.write_bytes(change(path.read_text("utf-8")).encode())
+    contents = change(path.read_text("utf-8")).encode()
+    path.unlink()
+    path = tmp_text / f"vocab.txt{suffix}"
+    path.write_bytes(gzip.compress(contents) if suffix else contents)
     lines = [line for line in generated(tmp_text) if line.startswith(str(path))]
     assert len(lines) == 1
     assert message in lines[0]
+
+
+_CRLF = int.from_bytes(b"\r\n\r\n", "little")  # a time that looks like line ends
+
+
+def test_a_compressed_vocabulary_is_read_as_text(tmp_text):
+    path = tmp_text / "vocab.txt"
+    (tmp_text / "vocab.txt.gz").write_bytes(gzip.compress(path.read_bytes(), mtime=_CRLF))
+    path.unlink()
+    assert generated(tmp_text) == []
 
 
 def test_text_in_another_normal_form_than_nfc_may_have_such_a_vocabulary(tmp_text):
