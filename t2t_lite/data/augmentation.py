@@ -80,6 +80,8 @@ class PairAugmentation(abc.ABC):
     def _changed(self, pair: Pair, numbers: Sequence[float], keeps_alignment: bool) -> Pair:
         """Changes a pair by random numbers: how many spans, which; and one more."""
         sides = [pair.source[:-1], pair.target[:-1]]
+        if any(e.unknown_id in ids for e, ids in zip(self._encoders, sides, strict=True)):
+            return pair  # not all of its text is known
         texts = [encoder.decode(ids) for encoder, ids in zip(self._encoders, sides, strict=True)]
         tokens = self._tokens(sides)
         words = units_of(texts[0]), units_of(texts[1])

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from t2t_lite.errors import UsageError
+from t2t_lite.text.imported_encoder import ImportedEncoder
 from t2t_lite.text.marks import SUGGESTION
 from t2t_lite.text.subword_sampler import RANGE, Draw
 from t2t_lite.text.text_encoder import (
@@ -26,8 +27,10 @@ _PER_WORD = 3  # whether to err, how, and where
 # What ends sentences and clauses in several scripts, and spaces; not what belongs to a word: 5%.
 _FINAL = ".,;:!?…。，、；：！？؟،؛۔। \u00a0\u202f\u3000"
 _SUGGESTED = "\x02"  # while the rest of a line is changed
+_OF_WORDS = "makes words that a vocabulary of whole words lacks"
 _REFUSED = {
-    TokenTextEncoder: "makes words that a vocabulary of whole words lacks",
+    TokenTextEncoder: _OF_WORDS,
+    ImportedEncoder: _OF_WORDS,  # without a SentencePiece model
     ClassLabelEncoder: "makes labels that the problem lacks",
     TabEncoder: "does not know where one of several texts on a line ends",
 }
@@ -38,7 +41,7 @@ class SourceNoise:
     """Changes lines, with these probabilities.
 
     Attributes:
-        encoder: the vocabulary; its `decode` is the inverse of `encode`.
+        encoder: the vocabulary; but for unknown ids, its `decode` is the inverse of `encode`.
         casing: that a line becomes lower case or upper case, each in half of the cases.
         typos: that a word has two neighbouring letters exchanged, one dropped or one doubled.
         punctuation: that a line loses the punctuation at its end.
@@ -53,8 +56,9 @@ class SourceNoise:
     punctuation: float = 0.0
 
     def __post_init__(self) -> None:
+        has_pieces = isinstance(self.encoder, ImportedEncoder) and self.encoder.model
         for kind, reason in _REFUSED.items():
-            if isinstance(self.encoder, kind):
+            if isinstance(self.encoder, kind) and not has_pieces:
                 raise UsageError(
                     f"source noise (hparams source_casing_noise={self.casing:g}, "
                     f"source_typo_noise={self.typos:g}, "
@@ -65,7 +69,7 @@ class SourceNoise:
     def __call__(
         self, ids: np.ndarray, splits: np.ndarray, draw: Draw
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Changes lines of ids.
+        """Changes lines of ids; one with unknown ids stays, since its text is not known.
 
         Args:
             ids: lines with EOS, int64 `[n]`.
@@ -82,7 +86,7 @@ class SourceNoise:
         ends = np.cumsum(counts)
         for i, line in enumerate(lines):
             changed = self.line(line, numbers[ends[i] - counts[i] : ends[i]].tolist())
-            if changed != line:
+            if changed != line and self.encoder.unknown_id not in rows[i]:
                 start = self.encoder.start_of(rows[i])
                 rows[i] = [*start, *self.encoder.encode_text(changed), EOS_ID]
         lengths = [len(row) for row in rows]

@@ -110,6 +110,11 @@ class TextEncoder(abc.ABC):
         return None
 
     @property
+    def unknown_id(self) -> int | None:
+        """The id of pieces that the vocabulary lacks, whose text is lost; None: it lacks none."""
+        return None
+
+    @property
     def special_ids(self) -> frozenset[int]:
         """The ids beyond EOS that no text has and that decoding skips."""
         return frozenset()

@@ -10,6 +10,7 @@ from t2t_lite.data.augmentation import MarkupAugmentation, Pair, TermAugmentatio
 from t2t_lite.errors import UsageError
 from t2t_lite.text import philox, sentencepiece_training
 from t2t_lite.text.alignment.units import token_of_characters, units_of
+from t2t_lite.text.imported_encoder import ImportedEncoder, write_encoder
 from t2t_lite.text.marks import PLACEHOLDERS, SUGGESTION
 from t2t_lite.text.multilingual_encoder import MultilingualEncoder
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
@@ -184,6 +185,18 @@ def test_pairs_without_words_stay(encoders):
     pairs = [Pair([EOS_ID], [EOS_ID], [1]), Pair([*encoder.encode("..."), EOS_ID], [EOS_ID], [])]
     for augmentation in (TermAugmentation, MarkupAugmentation):
         assert augmented(augmentation, encoder, pairs) == pairs
+
+
+def test_pairs_with_unknown_pieces_stay(encoders, tmp_path):
+    own = encoders["bpe"]
+    pieces = [piece for piece in own.tokens if piece != "<0xE2>"]  # the first byte of ☃
+    write_encoder(tmp_path / "vocab.json", pieces, 2, model=own.model)
+    encoder = ImportedEncoder(tmp_path / "vocab.json")
+    texts = [("7 boats", "BOATS 7"), ("7 ☃ boats", "BOATS 7"), ("7 boats", "BOATS ☃ 7")]
+    pairs = [Pair(*([*encoder.encode(x), EOS_ID] for x in text), []) for text in texts]
+    changed, *others = augmented(MarkupAugmentation, encoder, pairs)
+    assert changed != pairs[0]
+    assert others == pairs[1:]
 
 
 def test_vocabularies_of_words_are_refused(tmp_path):

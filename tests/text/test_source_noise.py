@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support import open_vocabularies
 from t2t_lite.errors import UsageError
 from t2t_lite.text import philox
+from t2t_lite.text.imported_encoder import ImportedEncoder, write_encoder
 from t2t_lite.text.source_noise import SourceNoise
 from t2t_lite.text.text_encoder import (
     EOS_ID,
@@ -100,6 +102,17 @@ def test_whole_words_are_refused(tmp_path):
     (tmp_path / "vocab").write_text("hello\n", encoding="utf-8")
     with pytest.raises(UsageError, match=r"source_typo_noise=0\.1.*vocabulary of whole words"):
         SourceNoise(TokenTextEncoder(tmp_path / "vocab"), typos=0.1)
+
+    write_encoder(tmp_path / "vocab.json", ["<pad>", "</s>", "<unk>", "hello"], 2)
+    with pytest.raises(UsageError, match=r"source_typo_noise=0\.1.*vocabulary of whole words"):
+        SourceNoise(ImportedEncoder(tmp_path / "vocab.json"), typos=0.1)
+
+
+def test_a_line_with_unknown_pieces_keeps_them(tmp_path):
+    open_vocabularies.write_opus(tmp_path)
+    noise = SourceNoise(ImportedEncoder(tmp_path / "vocab.imported.source.json"), punctuation=1.0)
+    lines = ["The cats see a tree.", "The cats see ☃ a tree."]
+    assert noisy(noise, lines) == ["The cats see a tree", "The cats see  a tree."]
 
 
 @pytest.mark.parametrize(
