@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -263,14 +264,24 @@ def _normalizers(spm: bytes, rules: Normalization) -> list[dict[str, Any]]:
 
 
 def _pre_tokenizer(spm: bytes) -> dict[str, Any] | None:
-    """Returns what keeps a text such as `<0x41>` from becoming the piece of a byte.
+    """Returns what keeps user-defined symbols whole, and `<0x41>` from becoming a byte's piece.
 
-    In Hugging Face's unigram models, text may match any piece, however low its score.
+    In Hugging Face's unigram models, text may match any piece, however low its score, and symbols
+    have the best.
     """
-    if type_of(spm) != VocabType.SENTENCEPIECE_UNIGRAM:
+    if type_of(spm) == VocabType.SENTENCEPIECE_UNIGRAM:
+        regex, behavior = "<(?=0x[0-9A-F]{2}>)", "MergedWithPrevious"
+    elif symbols := _user_symbols(spm):
+        regex, behavior = "|".join(map(re.escape, symbols)), "Isolated"
+    else:
         return None
-    pattern = {"Regex": "<(?=0x[0-9A-F]{2}>)"}
-    return {"type": "Split", "pattern": pattern, "behavior": "MergedWithPrevious", "invert": False}
+    return {"type": "Split", "pattern": {"Regex": regex}, "behavior": behavior, "invert": False}
+
+
+def _user_symbols(spm: bytes) -> list[str]:
+    """Returns the pieces that a text keeps whole wherever they occur, the longest first."""
+    found = [piece.text for piece in pieces_of(spm) if piece.kind == PieceKind.USER_DEFINED]
+    return sorted(found, key=len, reverse=True)
 
 
 def _decoders(spm: bytes, rules: Normalization) -> list[dict[str, Any]]:
@@ -314,7 +325,7 @@ def _model(side: HuggingFaceSide) -> dict[str, Any]:
         "end_of_word_suffix": None,
         "fuse_unk": True,
         "byte_fallback": has_bytes,
-        "ignore_merges": False,
+        "ignore_merges": bool(_user_symbols(side.spm)),  # no merges lead to them
         "vocab": {piece: id_ for id_, piece in enumerate(side.pieces)},
         "merges": [[left, right] for _, left, right in merges],
     }

@@ -4,9 +4,11 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 
 import numpy as np
 import pytest
+import sentencepiece
 
 from support import open_vocabularies
 from support.exported_runs import BPE, Made, logits, made_run, random_pairs, read, sentences
@@ -24,7 +26,9 @@ from support.transformers_models import (
 )
 from t2t_lite.errors import UserError
 from t2t_lite.interop.export import hugging_face as exporter
+from t2t_lite.interop.export.hugging_face_tokenizers import HuggingFaceSide, fast_tokenizer
 from t2t_lite.interop.imports import safe_files
+from t2t_lite.interop.layouts.hugging_face import PEGASUS
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text import vocabularies
@@ -219,3 +223,25 @@ def test_a_vocabulary_without_a_counterpart_is_refused(tmp_path):
     with pytest.raises(UserError, match="SubwordTextEncoder: Hugging Face's tokenizers have no"):
         exporter.export(run, None, str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
+
+
+def test_a_tokenizer_json_of_bpe_keeps_user_defined_symbols_whole(tmp_path):
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(sentences()),
+        model_prefix=str(tmp_path / "vocab"),
+        model_type="bpe",
+        vocab_size=400,
+        user_defined_symbols=["<s|p>", "<s|p>>"],
+        pad_id=0,
+        eos_id=1,
+        unk_id=2,
+        bos_id=-1,
+        minloglevel=3,
+    )
+    side = HuggingFaceSide.of(SentencePieceEncoder(tmp_path / "vocab.model"), PEGASUS)
+    written = fast_tokenizer(side)
+    split = written["pre_tokenizer"]
+    assert split["behavior"] == "Isolated"
+    pattern = f"({split['pattern']['Regex']})"
+    assert re.split(pattern, "a<s|p>b▁<s|p>>") == ["a", "<s|p>", "b▁", "<s|p>>", ""]
+    assert written["model"]["ignore_merges"]  # no merges lead to them
