@@ -78,8 +78,8 @@ class SentencePieceEncoder(TextEncoder):
 
     @property
     def unknown_id(self) -> int:
-        """The id of the piece for what has none; as bytes spell all characters, no text has it."""
-        return UNKNOWN_ID
+        """The id of what has no piece; no text has it where bytes spell all characters."""
+        return self._processor.unk_id()
 
     @property
     def special_ids(self) -> frozenset[int]:

@@ -243,6 +243,24 @@ class TestDamagedFile:
             SentencePieceEncoder(tmp_path / "vocab.model")
 
 
+@pytest.mark.parametrize("special", [{"unk_id": 2, "bos_id": -1}, {"bos_id": 2, "unk_id": 3}])
+def test_the_unknown_id_is_that_of_the_model(tmp_path, special):
+    prefix = os.fspath(tmp_path / "vocab")
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(TEXT),
+        model_prefix=prefix,
+        vocab_size=50,
+        pad_id=0,
+        eos_id=1,
+        minloglevel=3,
+        **special,
+    )
+    encoder = SentencePieceEncoder(tmp_path / "vocab.model")
+    assert encoder.unknown_id == special["unk_id"]
+    assert encoder.unknown_id in encoder.encode("☃")
+    assert encoder.tokens[encoder.unknown_id] == "<unk>"
+
+
 @pytest.mark.parametrize("lines", [["\r"], ["\r\r", "\n"]])
 @pytest.mark.parametrize("model_type", ["bpe", "unigram"])
 def test_line_ends_alone_are_no_text(tmp_path, model_type, lines):
