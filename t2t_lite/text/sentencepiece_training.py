@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import sentencepiece
 
 from t2t_lite import files
-from t2t_lite.errors import DataError
+from t2t_lite.errors import DataError, first_line, quoted
 from t2t_lite.text.sentencepiece_model import SOURCE_FORM, UNKNOWN_ID, Model, pieces_of
 from t2t_lite.text.text_encoder import EOS_ID, PAD_ID, SPACE
 
@@ -60,7 +60,8 @@ def train(
         reads_source_form: whether the file says that models read sources in `source_form`.
 
     Raises:
-        DataError: `vocab_size` is too small for the bytes and the characters of the text.
+        DataError: `vocab_size` is too small for the bytes and the characters of the text, or a
+            control symbol is a piece already.
         Exception: whatever `lines` raises.
     """
     model = trained_model(
@@ -91,6 +92,12 @@ def trained_model(
         if "sentences_.empty()" in str(error):
             raise DataError(f"cannot build {name}: the training text is only line ends") from None
         too_small = re.search(r"smaller than required_chars\. \d+ vs (\d+)", str(error))
+        if not too_small and control_symbols:
+            raise DataError(
+                f"cannot build {name}: SentencePiece refuses additional_reserved_tokens "
+                f"{quoted(list(control_symbols))} ({first_line(error)}): they must be different, "
+                "and none of them <unk>, a byte such as <0x41>, a piece of text, or empty"
+            ) from None
         if not too_small:
             raise
         raise DataError(

@@ -261,6 +261,15 @@ def test_the_unknown_id_is_that_of_the_model(tmp_path, special):
     assert encoder.tokens[encoder.unknown_id] == "<unk>"
 
 
+@pytest.mark.parametrize("symbols", [["<unk>"], ["<a>", "<a>"], ["<0x41>"], [""], ["▁"]])
+def test_symbols_that_are_pieces_already_are_refused_by_name(tmp_path, symbols):
+    with pytest.raises(DataError) as error:
+        sentencepiece_training.train("bpe", tmp_path / "model", TEXT, 330, symbols)
+    (message,) = str(error.value).splitlines()
+    assert message.startswith(f"cannot build {tmp_path}/model: SentencePiece refuses")
+    assert f"additional_reserved_tokens {symbols}" in message
+
+
 @pytest.mark.parametrize("lines", [["\r"], ["\r\r", "\n"]])
 @pytest.mark.parametrize("model_type", ["bpe", "unigram"])
 def test_line_ends_alone_are_no_text(tmp_path, model_type, lines):
