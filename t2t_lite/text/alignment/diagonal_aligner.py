@@ -7,6 +7,7 @@ t(f | e). The table is learned by variational Bayes with a sparse Dirichlet prio
 ascent, as there.
 """
 
+import logging
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Self
 
@@ -14,6 +15,8 @@ import numpy as np
 
 from t2t_lite.errors import DataError
 from t2t_lite.progress import progress
+
+log = logging.getLogger(__name__)
 
 Pair = tuple[np.ndarray, np.ndarray]  # the ids of a source [S] and of its target [T], none below 0
 
@@ -24,8 +27,10 @@ _TENSION_STEPS, _TENSION_RATE = 8, 20.0
 _CONCENTRATION = 0.01  # of the Dirichlet prior
 _ITERATIONS = 5
 
-# Possible links of the pairs that train the table, 4 bytes for each: 400,000 sentences of WMT.
+# Possible links of the pairs that train the table, 20 bytes for each: 400,000 sentences of WMT.
 _MOST_LINKS = 2 * 10**8
+# Of a pair; a longer one, such as a text in one line, would take more memory than all others.
+_MOST_LINKS_OF_PAIR = 10**6
 # Links computed at a time.
 _CHUNK = 4 * 10**6
 # Probability of a translation that training has not seen.
@@ -68,18 +73,27 @@ class DiagonalAligner:
         """Learns table and tension.
 
         Of a corpus with more than 200 million possible links, pairs at equal distances are used.
+        Pairs that are too long to align are left out, with a warning.
 
         Args:
             pairs: ids of sources and targets; pairs with an empty side are left out.
             iterations: of expectation and maximisation.
 
         Raises:
-            DataError: no pair has two sides.
+            DataError: no pair can be aligned.
         """
-        pairs = [pair for pair in pairs if len(pair[0]) and len(pair[1])]
+        long = [i for i, pair in enumerate(pairs, 1) if _links(pair) > _MOST_LINKS_OF_PAIR]
+        if long:
+            log.warning(
+                "%d pairs, first pair %d, are too long to align, with more than %s possible links "
+                "between subwords: split their texts at the ends of sentences",
+                *(len(long), long[0], f"{_MOST_LINKS_OF_PAIR:,}"),
+            )
+        pairs = [*filter(_can_be_aligned, pairs)]
         if not pairs:
-            raise DataError("there is nothing to align: no pair has text on both sides")
-        links = sum((len(source) + 1) * len(target) for source, target in pairs)
+            short = ", and few enough subwords to align" if long else ""
+            raise DataError(f"there is nothing to align: no pair has text on both sides{short}")
+        links = sum(map(_links, pairs))
         pairs = pairs[:: -(-links // _MOST_LINKS)]
         targets = 1 + max(int(target.max()) for _, target in pairs)
         chunks = [_chunk(part, targets) for part in _parts(pairs)]
@@ -134,14 +148,14 @@ class DiagonalAligner:
         """Yields for each pair the source position [T] of each target token; -1: none.
 
         Args:
-            pairs: any pairs, also unseen ones, with an empty side, or with unknown ids.
+            pairs: any pairs, also unseen ones, with an empty side, or with unknown ids. Of those
+                that are too long to align, no token has a source.
         """
         for part in _parts(pairs):
-            whole = [pair for pair in part if len(pair[0]) and len(pair[1])]
+            whole = [*filter(_can_be_aligned, part)]
             found = self._aligned(whole) if whole else iter(())
-            for source, target in part:
-                none = np.full(len(target), -1)
-                yield next(found) if len(source) and len(target) else none
+            for pair in part:
+                yield next(found) if _can_be_aligned(pair) else np.full(len(pair[1]), -1)
 
     def _aligned(self, pairs: Sequence[Pair]) -> Iterator[np.ndarray]:
         chunk = _chunk(pairs, self._targets)
@@ -150,9 +164,9 @@ class DiagonalAligner:
         table = np.where(is_known, self._probabilities[places], _UNSEEN)
         weights = self._prior(chunk) * table
         first = 0
-        for source, target in pairs:
-            size = (len(source) + 1) * len(target)
-            links = weights[first : first + size].reshape(len(target), -1)
+        for pair in pairs:
+            size = _links(pair)
+            links = weights[first : first + size].reshape(len(pair[1]), -1)
             yield np.argmax(links, axis=1) - 1
             first += size
 
@@ -163,11 +177,21 @@ class DiagonalAligner:
         return codes // self._targets - 1, codes % self._targets, self._probabilities[is_word]
 
 
+def _links(pair: Pair) -> int:
+    """Returns the number of possible links of a pair."""
+    return (len(pair[0]) + 1) * len(pair[1])
+
+
+def _can_be_aligned(pair: Pair) -> bool:
+    """Whether a pair has text on both sides, and not too much."""
+    return bool(len(pair[0]) and len(pair[1])) and _links(pair) <= _MOST_LINKS_OF_PAIR
+
+
 def _parts(pairs: Sequence[Pair]) -> Iterator[Sequence[Pair]]:
     """Yields the pairs in parts with limited numbers of links."""
     first = links = 0
-    for i, (source, target) in enumerate(pairs):
-        more = (len(source) + 1) * len(target)
+    for i, pair in enumerate(pairs):
+        more = _links(pair)
         if i > first and links + more > _CHUNK:
             yield pairs[first:i]
             first, links = i, 0

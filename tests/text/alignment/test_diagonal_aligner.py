@@ -115,6 +115,20 @@ def test_large_corpora_are_sampled(monkeypatch):
     np.testing.assert_array_equal(found, expected)
 
 
+def test_pairs_too_long_to_align_are_left_out_with_a_warning(caplog):
+    pairs, _ = made_pairs(40, seed=3)
+    long = np.full(1000, 500), np.full(1000, 600)  # with no source token, more than a million links
+    aligner = DiagonalAligner.train([*pairs, long])
+    assert 500 not in aligner.table()[0]
+    assert "1 pairs, first pair 41, are too long to align" in caplog.text
+    short, found, other = aligner.align([pairs[0], long, pairs[1]])
+    np.testing.assert_array_equal(found, np.full(1000, -1))
+    for pair, alone in ((pairs[0], short), (pairs[1], other)):
+        np.testing.assert_array_equal(*aligner.align([pair]), alone)
+    with pytest.raises(DataError, match="no pair has text on both sides, and few enough subwords"):
+        DiagonalAligner.train([long])
+
+
 def test_without_pairs_there_is_nothing_to_align():
     with pytest.raises(DataError, match="no pair has text on both sides"):
         DiagonalAligner.train([(np.zeros(0, int), np.array([1]))])
