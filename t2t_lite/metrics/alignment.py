@@ -8,7 +8,7 @@ from t2t_lite.errors import DataError, quoted
 from t2t_lite.metrics.base import OutputMetric, Segment, Statistics
 from t2t_lite.text.alignment.pharaoh import parsed_links
 
-_LINK = re.compile(r"([0-9]+)([-p?:])([0-9]+)", re.ASCII)
+_LINK = re.compile(r"([0-9]{1,9})([-p?:])([0-9]{1,9})")
 _SURE = "-"
 
 

@@ -26,6 +26,8 @@ def test_it_counts_sure_and_possible_links():
     ("output", "reference", "message"),
     [
         ("0:0", "0-0", "aer: output 1: expected links such as 0-0"),
+        (f"0-{'9' * 5000}", "0-0", "aer: output 1: expected links such as 0-0"),
+        ("0-0", f"{'9' * 5000}p0", "aer: reference 1: expected links such as 0-0"),
         (
             "0-0",
             "0-",

@@ -13,6 +13,7 @@ log = logging.getLogger(__name__)
 Links = list[tuple[int, int]]  # source and target positions, from 0
 
 _WORD = re.compile(r"[^ \t]+")  # of fast_align
+_PLACE = re.compile(r"[0-9]{1,9}")  # of a word; Python reads no number of thousands of digits
 
 
 def links_of_pairs(pairs: Iterable[tuple[str, str]], path: str) -> Iterator[Links]:
@@ -93,6 +94,6 @@ def written_links(links: Iterable[tuple[int, int]]) -> str:
 
 def _link(text: str, where: str) -> tuple[int, int]:
     parts = text.split("-")
-    if len(parts) != 2 or not all(part.isascii() and part.isdigit() for part in parts):
+    if len(parts) != 2 or not all(map(_PLACE.fullmatch, parts)):
         raise DataError(f"{where}expected links such as 0-0 1-2, got {quoted(text)}")
     return int(parts[0]), int(parts[1])

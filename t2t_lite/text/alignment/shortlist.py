@@ -10,6 +10,7 @@ import hashlib
 import itertools
 import json
 import pathlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Self
 
@@ -24,6 +25,7 @@ from t2t_lite.text.text_files import iterate_lines
 VMAP = "vmap.txt"  # CTranslate2's name of a file of `lines` beside a model
 
 _FORMAT = 1
+_ID = re.compile(r"[0-9]{1,9}")  # Python reads no number of thousands of digits
 _REMEDY = "make it again with t2t-shortlist"
 _MOST = 10**4  # translations of a source id
 _COUNTED = 1000  # pairs of which statistics are made
@@ -163,7 +165,7 @@ def _check_header(path: str, line: str, encoders: Mapping[str, TextEncoder]) -> 
 
 
 def _id(text: str, size: int, where: str) -> int:
-    if not (text.isascii() and text.isdigit() and int(text) < size):
+    if not (_ID.fullmatch(text) and int(text) < size):
         raise DataError(f"{where}: expected an id below {size}, got {quoted(text)}; {_REMEDY}")
     return int(text)
 

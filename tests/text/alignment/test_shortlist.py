@@ -140,6 +140,7 @@ def test_lines_may_have_names():
         (lambda text: text + "x\t3\n", "expected an id below 6, got 'x'"),
         (lambda text: text + "3\t-1\n", "expected an id below 8, got '-1'"),
         (lambda text: text + "3\t²\n", "expected an id below 8, got '²'"),
+        (lambda text: text + f"3\t{'9' * 5000}\n", "expected an id below 8, got '999"),
     ],
 )
 def test_damaged_lists_are_refused(tmp_path, change, error):
@@ -181,7 +182,7 @@ def test_links_are_read(tmp_path):
     path = tmp_path / "links"
     path.write_text("0-0 2-1\n\n1-10\n")
     assert list(read_links(str(path))) == [[(0, 0), (2, 1)], [], [(1, 10)]]
-    for bad in ("0-0 1", "1-", "a-1", "0-1-2", "-1-0", "²-1"):
+    for bad in ("0-0 1", "1-", "a-1", "0-1-2", "-1-0", "²-1", f"0-{'9' * 5000}"):
         path.write_text(f"0-0\n{bad}\n")
         with pytest.raises(DataError, match="line 2: expected links such as 0-0 1-2"):
             list(read_links(str(path)))
