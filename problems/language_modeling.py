@@ -18,6 +18,7 @@ from t2t_lite.errors import DataError
 from t2t_lite.problems.text2text_tmpdir import Text2textTmpdir, Text2textTmpdirBpe
 from t2t_lite.text import vocabularies
 from t2t_lite.text.sample import Sample
+from t2t_lite.text.source_form import has_text
 from t2t_lite.text.text_encoder import VocabType
 from t2t_lite.text.text_files import iterate_lines
 
@@ -27,8 +28,8 @@ class Text2selfTmpdir(Text2textTmpdir):
     """Your own text: `targets.train.txt` and, if you like, `targets.{eval,test}.txt`.
 
     One text per line, in the folder `--tmp_dir`, each file perhaps compressed (`.gz`, `.bz2`);
-    empty lines are dropped. Without `targets.eval.txt`, the last lines of training are held out, as
-    in `text2text_tmpdir`. A subword vocabulary, 100 training files.
+    lines without text are dropped. Without `targets.eval.txt`, the last lines of training are held
+    out, as in `text2text_tmpdir`. A subword vocabulary, 100 training files.
     """
 
     has_inputs = False
@@ -201,8 +202,8 @@ def _with_text(lines: Iterable[str], name: str) -> Iterator[Sample]:
     """Strips lines, and yields those with text."""
     found = False
     for line in lines:
-        if text := line.strip():
+        if has_text(line):
             found = True
-            yield {"targets": text}
+            yield {"targets": line.strip()}
     if not found:
         raise DataError(f"{name}: no line has text")

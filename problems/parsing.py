@@ -14,6 +14,7 @@ from t2t_lite.errors import DataError, quoted
 from t2t_lite.text import linear_trees, text_encoder, trees
 from t2t_lite.text.lexicon import TagCounts, TreeSymbolEncoder
 from t2t_lite.text.sample import Sample
+from t2t_lite.text.source_form import has_text
 from t2t_lite.text.text_encoder import VocabType
 from t2t_lite.text.text_files import iterate_lines
 from t2t_lite.text.trees import Tree
@@ -109,6 +110,8 @@ class ParsingProblem(Text2TextProblem):
 
     def source(self, line: str) -> str:
         """Separates words by single spaces; round brackets become -LRB- and -RRB-, as in trees."""
+        if not has_text(line):
+            return ""
         return trees.escape_brackets(" ".join(trees.split_words(line)))
 
     def postprocess(self, source: str, target: str) -> Output:

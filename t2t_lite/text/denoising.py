@@ -12,6 +12,7 @@ import random
 import regex
 
 from t2t_lite.text.scripts import UNSPACED
+from t2t_lite.text.source_form import has_text
 
 _DROPPED = 0.1  # probability of each word
 _PLACES = 3  # that a word moves, at most
@@ -23,7 +24,7 @@ _UNSPACED = regex.compile(f"[{UNSPACED}]", regex.V0)
 def with_noise(text: str) -> str:
     """Returns a text with a tenth of its words dropped, and others up to three places away.
 
-    A text of which nothing would remain stays as it is.
+    A text of which nothing that is seen would remain stays as it is.
     """
     seed = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     draw = random.Random(int.from_bytes(seed, "little"))
@@ -31,7 +32,8 @@ def with_noise(text: str) -> str:
     # A word that another one passes is at most `_PLACES` before it.
     keys = [place + draw.random() * (_PLACES + 1) for place in range(len(words))]
     moved = [words[place] for place in sorted(range(len(words)), key=keys.__getitem__)]
-    return _joined(moved) or text
+    noisy = _joined(moved)
+    return noisy if has_text(noisy) else text
 
 
 def _joined(words: list[str]) -> str:

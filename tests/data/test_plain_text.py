@@ -183,15 +183,16 @@ def test_your_own_text_stands_beside_your_own_pairs(tmp_path):
     pairs = [(f"in {n} a", f"out {n} b") for n in range(60)]
     for side, lines in zip(("inputs", "targets"), zip(*pairs, strict=True), strict=True):
         write_lines(tmp_path / f"{side}.train.txt", lines)
-    name = "text2text_tmpdir_bpe+plain_text_tmpdir"
+    name = "text2text_tmpdir_bpe+plain_text_tmpdir+plain_text_tmpdir_denoise"
     with pytest.raises(UserError, match=r"text\.train\.txt.* the text, one per line"):
         generate(tmp_path, name)
     text = [f"text {n} c" for n in range(30)]
-    write_lines(tmp_path / "text.train.txt", text)
+    write_lines(tmp_path / "text.train.txt", [*text, "\u200b"])
     problem = generate(tmp_path, name)
     found = [examples(member, tmp_path)[0] for member in problem.members]
     assert sorted(found[0]) == sorted(pairs[:-3]), "the last pairs are the dev split"
     assert sorted(found[1]) == sorted(("", line) for line in text)
+    assert sorted(found[2]) == sorted((with_noise(line), line) for line in text)
 
 
 def test_the_vocabulary_is_of_the_text_once(monkeypatch):

@@ -109,6 +109,18 @@ def test_your_own_text(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("unseen", ["\u200b", "\u200e", "\ufeff", "\u2800"])
+@pytest.mark.parametrize(
+    ("name", "side"), [("text2self_tmpdir", "targets"), ("plain_text_tmpdir", "text")]
+)
+def test_lines_that_nobody_sees_are_no_text(tmp_path, unseen, name, side):
+    path = tmp_path / f"{side}.train.txt"
+    path.write_text(f"one\n{unseen}\n {unseen} \ntwo{unseen}\n", encoding="utf-8")
+    (tmp_path / "targets.eval.txt").write_text("three\n")
+    found = [*registry.problem(name).generate_samples("", str(tmp_path), "train")]
+    assert found == [{"targets": "one"}, {"targets": f"two{unseen}"}]
+
+
 def test_reverse_and_copy_are_refused():
     for suffix in ("_rev", "_copy"):
         with pytest.raises(UsageError, match="has no inputs, so that there is no _rev or _copy"):

@@ -111,6 +111,13 @@ def test_wsj_parsing_misses_a_file_before_it_makes_anything(tmp_path):
     assert not list(tmp_path.glob("data/*-of-*"))
 
 
+@pytest.mark.parametrize("name", ["wsj_parsing", "parsing_tmpdir_16k", "wsj_parsing_rev"])
+def test_lines_that_nobody_sees_are_empty_sources(name):
+    problem = registry.problem(name)
+    assert [problem.source(line) for line in ("", " \t", "\u200b", "\ufeff \u2800")] == [""] * 4
+    assert problem.source("a \u200b (") == "a \u200b -LRB-"
+
+
 # ---- outputs
 
 SYMBOL = (

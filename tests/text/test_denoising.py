@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from t2t_lite.text import denoising
 from t2t_lite.text.denoising import with_noise
+from t2t_lite.text.source_form import has_text
 
 WORDS = [f"w{number}" for number in range(2000)]
 
@@ -26,13 +27,17 @@ def test_words_are_neither_made_nor_lost_but_by_dropping(text):
     noisy = with_noise(text)
     before, after = (collections.Counter(t for t in x if not t.isspace()) for x in (text, noisy))
     assert after <= before
-    assert bool(noisy.strip()) == bool(text.strip())
+    assert has_text(noisy) == has_text(text)
     assert with_noise(text) == noisy
 
 
 @pytest.mark.parametrize("text", ["", " ", "a", "mot", "\ud800 x"])
 def test_hardly_any_text_stays_text(text):
     assert with_noise(text).strip() in (text.strip(), *text.split())
+
+
+def test_of_a_text_that_is_seen_something_seen_remains():
+    assert all(has_text(with_noise(f"{word} \u200e")) for word in WORDS[:100])
 
 
 def test_characters_are_the_words_of_scripts_without_spaces(monkeypatch):
