@@ -88,6 +88,15 @@ def source_form(text: str, kept: str = "") -> str:
     return form
 
 
+def read_words(text: str, kept: str = "") -> list[int]:
+    """Returns the places of the words, as `str.split` finds them, that a text has in its form."""
+    words = text.split()
+    if is_plain(text):
+        return [*range(len(words))]
+    # Some characters that nobody sees stay, as long as others are seen.
+    return [i for i, word in enumerate(words) if source_form(f"x {word}", kept) != "x "]
+
+
 def places(text: str, kept: str = "") -> list[int]:
     """Returns where each place of a text is in its `source_form`; the last one is the end."""
     found = list(range(len(text) + 1))

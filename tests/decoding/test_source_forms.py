@@ -198,12 +198,20 @@ class TestTerms:
         assert found.of_source_form is found
 
 
-def test_alignments_count_the_words_of_the_line_as_it_is(encoder):
+@pytest.mark.parametrize(
+    ("line", "tokens"),
+    [
+        ("a \u200b b", ["a", "b", "<EOS>"]),
+        ("a\u00a0\u3164 b", ["a", " \u3164", " b", "<EOS>"]),
+        ("a\u00a0\u2800 b", ["a", " \u2800", " b", "<EOS>"]),
+    ],
+)
+def test_alignments_count_the_words_of_the_line_as_it_is(encoder, line, tokens):
     text = codec(encoder)
-    (source,) = text.encode(["a \u200b b"])
-    tokens = ["a", "b", "<EOS>"]
-    details = Details(tokens, ["x", "y"], np.zeros(2), np.eye(3)[:2])
+    (source,) = text.encode([line])
+    attention = np.eye(len(tokens))[[0, -2]]
+    details = Details(tokens, ["x", "y"], np.zeros(2), attention)
     hypotheses = [Hypothesis(Output("x y"), [], 0.0, details)]
     found = text.stages_of(source).after(source, hypotheses)
-    line = output_formatter("alignments", DecodeHParams())(source, found)
-    assert line == "0-0 2-1"
+    written = output_formatter("alignments", DecodeHParams())(source, found)
+    assert written == "0-0 2-1"

@@ -8,10 +8,9 @@ import numpy as np
 from t2t_lite.data.generation.chunks import Chunk, ExampleEncoder
 from t2t_lite.protocol_buffers import pack
 from t2t_lite.text.alignment.diagonal_aligner import DiagonalAligner
-from t2t_lite.text.alignment.id_links import aligned_ids, word_places
+from t2t_lite.text.alignment.id_links import aligned_ids, places_in_text
 from t2t_lite.text.alignment.pharaoh import links_of_pairs, parsed_links, written_links
 from t2t_lite.text.sample import ALIGNMENT, Sample
-from t2t_lite.text.source_form import has_text
 from t2t_lite.text.text_encoder import TextEncoder
 
 # Of a larger corpus, so many pairs train the aligner.
@@ -60,15 +59,16 @@ class AligningExampleEncoder(ExampleEncoder):
         self, pairs: Sequence[tuple[list[int], list[int]]], chunk: Chunk
     ) -> Iterator[list[int]]:
         inputs, targets = self.encoders["inputs"], self.encoders["targets"]
-        columns = zip(pairs, chunk.inputs, chunk.further[ALIGNMENT], strict=True)
-        for (source, target), text, written in columns:
-            places = word_places(inputs, source), word_places(targets, target)
+        columns = zip(pairs, chunk.inputs, chunk.targets, chunk.further[ALIGNMENT], strict=True)
+        for (source, target), text, translation, written in columns:
             links = parsed_links(written)
-            read = [*map(has_text, text.split())]  # a word that nobody sees is not in the source
-            if inputs.reads_source_form and not all(read):
-                numbers = list(itertools.accumulate(read, initial=0))
-                links = [(numbers[i], j) for i, j in links if read[i]]
-            yield aligned_ids(links, *places)
+            of_source = places_in_text(inputs, source, text, is_source=True)
+            of_target = places_in_text(targets, target, translation)
+            if of_source and of_target:
+                yield aligned_ids(links, of_source, of_target)
+            else:
+                self.unlinked += bool(links)
+                yield [0] * len(target)
 
 
 def with_alignments(samples: Iterable[Sample], path: str) -> Iterator[Sample]:

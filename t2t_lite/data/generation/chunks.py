@@ -77,7 +77,10 @@ class ExampleEncoder:
 
     Attributes:
         encoders: the same.
+        unlinked: the pairs so far whose links were ignored, as their ids show other words.
     """
+
+    unlinked = 0
 
     def __init__(
         self,
@@ -245,12 +248,14 @@ class ChunkFile:
         samples: number of samples.
         is_new: whether the file did not exist before.
         sizes: bytes of records for each shard.
+        unlinked: the pairs whose links were ignored.
     """
 
     name: str
     samples: int
     is_new: bool
     sizes: Sequence[int]
+    unlinked: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -296,6 +301,7 @@ class ChunkFolder:
                 if self._is_encoded_alike(chunk, found):
                     sizes = list(map(len, found))
                     return ChunkFile(name, count, is_new=False, sizes=sizes)
+        before = self.encoder.unlinked
         groups = [b"".join(group) for group in self.encoder.encode_chunk(chunk, self.shards)]
         segments = [_sealed(group) for group in groups]
         offsets = itertools.accumulate(map(len, segments), initial=self._header_size)
@@ -303,7 +309,8 @@ class ChunkFolder:
         with whole_file(path, durable=False) as temporary, temporary.open("wb") as out:
             out.write(header)
             out.writelines(segments)
-        return ChunkFile(name, count, is_new=True, sizes=[len(group) for group in groups])
+        unlinked = self.encoder.unlinked - before
+        return ChunkFile(name, count, True, [*map(len, groups)], unlinked)
 
     def _is_encoded_alike(self, chunk: Chunk, found: Sequence[bytes]) -> bool:
         """Whether the encoders, perhaps changed since, give some samples the records in `found`."""

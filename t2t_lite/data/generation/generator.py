@@ -47,6 +47,7 @@ from t2t_lite.files import INCOMPLETE
 from t2t_lite.kept_work import Fingerprint
 from t2t_lite.lock import locked
 from t2t_lite.progress import progress
+from t2t_lite.text.alignment.id_links import LINKS_IGNORED
 from t2t_lite.text.bad_input import BadInput
 from t2t_lite.text.sample import Sample
 
@@ -349,15 +350,18 @@ def _generate(
         log.info("%s: found %d finished chunks of %d samples", group.title, found, _CHUNK)
     with Workers(folder, folder.path, options.num_workers) as workers:
         chunks = []
-        count = 0
+        count = unlinked = 0
         sizes = [0] * len(group.files)
         with progress(group.title) as advance:
             texts = findings.watched(group, chunks_of(samples, group))
             for chunk in workers.map(ChunkFolder.write_chunk, texts):
                 chunks.append(chunk.name)
                 count += chunk.samples
+                unlinked += chunk.unlinked
                 sizes = list(map(operator.add, sizes, chunk.sizes))
                 advance(chunk.samples if chunk.is_new else 0)
+        if unlinked:
+            log.warning(LINKS_IGNORED, group.title, unlinked, f"--alignments={MADE_HERE}")
         check_count(group, count, options)
         guard(chunks)
         findings.write()  # before files that a later run would not look at again

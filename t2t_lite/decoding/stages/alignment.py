@@ -6,7 +6,7 @@ from t2t_lite.decoding.hypotheses import Hypothesis, Source
 from t2t_lite.decoding.stages.stage import Stage
 from t2t_lite.text.alignment.attention_links import token_links, word_links
 from t2t_lite.text.alignment.pharaoh import written_links
-from t2t_lite.text.source_form import has_text
+from t2t_lite.text.source_form import read_words
 
 
 class Alignment(Stage):
@@ -35,7 +35,7 @@ def _aligned(source: Source, hypothesis: Hypothesis) -> Hypothesis:
         *(details.source_tokens, details.tokens, details.attention, details.is_aligned),
     )
     if source.given:  # words that nobody sees count, but the model does not read them
-        seen = [i for i, word in enumerate(source.given.split()) if has_text(word)]
+        seen = read_words(source.given, source.kept)
         links = [(seen[i], j) for i, j in links]
     return hypothesis.telling(alignment=written_links(links))
 

@@ -1,6 +1,7 @@
 """The job of `t2t-shortlist`: reads the training pairs, aligns them, writes the short list."""
 
-import functools
+import collections
+import itertools
 import logging
 import pathlib
 import tempfile
@@ -19,6 +20,8 @@ from t2t_lite.study.distillation.text import (
     source_files,
     write_splits,
 )
+from t2t_lite.text.alignment.diagonal_aligner import Pair
+from t2t_lite.text.alignment.id_links import LINKS_IGNORED, places_in_text
 from t2t_lite.text.alignment.lexicon import counted_table, learned_table, make_shortlist
 from t2t_lite.text.alignment.pharaoh import links_of_pairs
 from t2t_lite.text.text_encoder import TextEncoder
@@ -55,7 +58,7 @@ def run(config: ShortlistConfig) -> None:
             pairs.append((_ids(encoders["inputs"], source), _ids(encoders["targets"], target)))
             advance(1)
     if config.alignments:
-        table = counted_table(_linked_ids(texts, config.alignments, encoders))
+        table = counted_table(_linked_ids(texts, pairs, config.alignments, encoders))
     else:
         table = learned_table(pairs)
     made = make_shortlist(table, pairs, encoders, config.frequent, config.best)
@@ -69,18 +72,33 @@ def _ids(encoder: TextEncoder, text: str) -> np.ndarray:
 
 
 def _linked_ids(
-    texts: Sequence[tuple[str, str]], path: str, encoders: Mapping[str, TextEncoder]
+    texts: Sequence[tuple[str, str]],
+    pairs: Sequence[Pair],
+    path: str,
+    encoders: Mapping[str, TextEncoder],
 ) -> Iterator[tuple[int, int]]:
     """Yields the subwords of linked words, each of a source word with each of a target word."""
-    source_ids, target_ids = (
-        functools.cache(functools.partial(_ids, encoders[side])) for side in ("inputs", "targets")
-    )
-    for (source, target), links in zip(texts, links_of_pairs(texts, path), strict=True):
-        source_words, target_words = source.split(), target.split()
+    ignored = 0
+    columns = zip(texts, pairs, links_of_pairs(texts, path), strict=True)
+    for (source, target), (source_ids, target_ids), links in columns:
+        sources = _ids_of_words(encoders["inputs"], source_ids, source, is_source=True)
+        targets = _ids_of_words(encoders["targets"], target_ids, target)
+        ignored += bool(links and not (sources and targets))
         for i, j in links:
-            for source_id in source_ids(encoders["inputs"].as_source(source_words[i])).tolist():
-                for target_id in target_ids(target_words[j]).tolist():
-                    yield source_id, target_id
+            yield from itertools.product(sources[i], targets[j])
+    if ignored:
+        log.warning(LINKS_IGNORED, path, ignored, "t2t-shortlist without --alignments")
+
+
+def _ids_of_words(
+    encoder: TextEncoder, ids: np.ndarray, text: str, is_source: bool = False
+) -> collections.defaultdict[int, list[int]]:
+    """Returns the ids of each word by its place, if there are any: see `places_in_text`."""
+    found = collections.defaultdict(list)
+    places = places_in_text(encoder, ids.tolist(), text, is_source)
+    for id_, place in zip(ids.tolist(), places, strict=False):
+        found[place].append(id_)
+    return found
 
 
 def _summary(path: str, coverage: tuple[float, float]) -> str:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from support.imported_runs import write_vocabulary
 from t2t_lite import registry
 from t2t_lite.data.generation.config import DatagenOptions
 from t2t_lite.data.generation.generator import generate_data
@@ -139,6 +140,17 @@ def test_links_are_ignored_where_aligners_may_count_words_otherwise(
     assert len(aligned) > 100
     assert all(aligned.values())
     assert f"ignored the links of {2 - is_python} pairs, first on line 2" in caplog.text
+
+
+def test_links_are_ignored_where_the_vocabulary_shows_other_words(folder, caplog):
+    write_vocabulary(folder / "data", default="de")
+    for split in ("train", "eval"):
+        for side, line in (("inputs", "w1 unknown w2"), ("targets", "w3 w4 w5")):
+            (folder / f"{side}.{split}.txt").write_text(f"{line}\nw6 w7 w8\n" * 200)
+    (folder / "links.txt").write_text("0-0 1-1 2-2\n" * 400)
+    examples = generate(registry.problem("translate_imported"), folder, folder / "links.txt")
+    assert sum(not any(example[ALIGNMENT]) for example in examples) == 200
+    assert "ignored the links of 200 pairs: the vocabulary shows other words" in caplog.text
 
 
 def test_changed_alignments_are_noticed(problem, folder):

@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from support.imported_runs import write_vocabulary
 from support.lines import TEXT
 from t2t_lite.data.example_reader import ExampleReader
 from t2t_lite.data.generation.aligned_examples import AligningExampleEncoder, trained_aligner
 from t2t_lite.data.generation.chunks import Chunk, ExampleEncoder
 from t2t_lite.text import sentencepiece_training
 from t2t_lite.text.alignment.diagonal_aligner import DiagonalAligner
+from t2t_lite.text.alignment.id_links import word_places
+from t2t_lite.text.imported_encoder import ImportedEncoder
 from t2t_lite.text.sample import ALIGNMENT, TARGETS_AS_SOURCE
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
 from t2t_lite.text.text_encoder import ByteTextEncoder
@@ -82,6 +85,34 @@ def test_words_that_nobody_sees_are_not_aligned(encoder):
     plain = Chunk(0, ["a  boat"], ["ein Boot"], further={ALIGNMENT: ["0-0 1-1"]})
     (expected,) = AligningExampleEncoder("p", encoders, None).encode(plain)
     assert features(example)[ALIGNMENT] == features(expected)[ALIGNMENT]
+
+
+@pytest.mark.parametrize("unseen", ["\u200b", "\u3164", "\u2800"])
+def test_words_that_nobody_sees_are_counted(encoder, unseen):
+    """Whether the form keeps them, as in this text the second and the third, or not."""
+    chunk = Chunk(0, [f"a {unseen} boat"], ["ein Boot"], further={ALIGNMENT: ["0-0 2-1"]})
+    own = AligningExampleEncoder("p", {"inputs": encoder, "targets": encoder}, None)
+    found = features(own.encode(chunk)[0])
+    words, translations = (word_places(encoder, found[side][:-1]) for side in ("inputs", "targets"))
+    linked = {(j, words[i - 1]) for i, j in zip(found[ALIGNMENT], translations, strict=False)}
+    assert linked == {(0, 0), (1, max(words))}
+    assert not own.unlinked
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [("w1 unknown w2", "w3 w4 w5"), ("w3 w4 w5", "w1 unknown w2")],
+    ids=["source", "target"],
+)
+def test_links_are_ignored_where_a_vocabulary_skips_words(tmp_path, texts):
+    write_vocabulary(tmp_path, default="de")
+    encoder = ImportedEncoder(tmp_path / "vocab.imported.source.json")
+    own = AligningExampleEncoder("p", {"inputs": encoder, "targets": encoder}, None)
+    sources, targets = zip(("w1 w2 w3", "w4 w5 w6"), texts, strict=True)
+    chunk = Chunk(0, sources, targets, further={ALIGNMENT: ["0-0 1-1 2-2"] * 2})
+    found = [features(example)[ALIGNMENT] for example in own.encode(chunk)]
+    assert found == [[1, 2, 3, 4, 5], [0] * 5]
+    assert own.unlinked == 1
 
 
 def test_the_aligner_learns_from_sources_in_their_form(encoder, monkeypatch):

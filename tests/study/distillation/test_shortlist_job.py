@@ -8,11 +8,14 @@ import pytest
 
 from support.commands import exit_code, refusal
 from support.imported_runs import imported_run
+from support.small_runs import make_run
 from support.texts import write_lines
+from t2t_lite import registry
 from t2t_lite.bin import t2t_shortlist
 from t2t_lite.errors import DataError, UserError
 from t2t_lite.study.distillation import shortlist_job
 from t2t_lite.study.distillation.shortlist_config import ShortlistConfig
+from t2t_lite.text.alignment.id_links import word_places
 from t2t_lite.text.alignment.shortlist import Shortlist
 
 WORDS = 8  # of the sources; wN is translated by w(N + 10)
@@ -70,6 +73,51 @@ def test_given_alignments_decide(run, config, tmp_path):
         for word in source.split():
             lasts[int(word[1:])].add(int(source.split()[-1][1:]) + 10)
     assert {w: set(found) for w, found in translations(run, config).items()} == lasts
+
+
+@pytest.mark.parametrize(
+    "name", ["text2text_tmpdir_bpe", "text2text_tmpdir_unigram", "text2text_tmpdir"]
+)
+def test_linked_words_have_the_ids_of_their_lines(tmp_path, name):
+    """A word has other ids at the start of a line than within it, and punctuation at its end."""
+    pairs = [("a cat", "eine Katze"), ("cats, dogs", "Katzen, Hunde"), ("a dog", "ein Hund")]
+    for side, lines in zip(("inputs", "targets"), zip(*pairs, strict=True), strict=True):
+        for split in ("train", "eval"):
+            write_lines(tmp_path / f"{side}.{split}.txt", lines)
+    links = write_lines(tmp_path / "links", ["0-0 1-1"] * len(pairs))
+    registry.problem(name).build_vocab(str(tmp_path), str(tmp_path))
+    run = make_run(tmp_path / "run", name, hparams_set="transformer_tiny", data_dir=tmp_path)
+    path = str(tmp_path / "list.txt")
+    shortlist_job.run(
+        ShortlistConfig(
+            output_dir=str(run.folder),
+            tmp_dir=str(tmp_path),
+            shortlist=path,
+            frequent=0,
+            best=100,
+            alignments=str(links),
+        )
+    )
+    _, translations = Shortlist.read(path, run.encoders).lists()
+    for pair in pairs:
+        ids = [run.encoders["targets"].encode(text) for text in pair]
+        places = [word_places(run.encoders["targets"], own) for own in ids]
+        for source, place in zip(ids[0], places[0], strict=True):
+            linked = {i for i, other in zip(ids[1], places[1], strict=True) if other == place}
+            assert linked <= {*translations[source]}
+
+
+def test_links_are_ignored_where_ids_show_other_words(run, config, tmp_path, caplog):
+    """The imported vocabulary skips words that it does not know."""
+    for side, line in (("inputs", "w1 unknown w2"), ("targets", "w11 w0 w12")):
+        path = tmp_path / f"{side}.train.txt"
+        path.write_text(f"{line}\n{path.read_text()}")
+    sources = (tmp_path / "inputs.train.txt").read_text().splitlines()
+    links = [" ".join(f"{i}-{i}" for i in range(len(line.split()))) for line in sources]
+    path = write_lines(tmp_path / "links", links)
+    shortlist_job.run(dataclasses.replace(config, alignments=str(path), best=100))
+    assert translations(run, config) == {word: [word + 10] for word in range(WORDS)}
+    assert "ignored the links of 1 pairs: the vocabulary shows other words" in caplog.text
 
 
 def test_links_are_left_out_where_aligners_may_count_words_otherwise(run, config, tmp_path, caplog):
