@@ -154,14 +154,16 @@ def compile_data(
     exist = all(side.is_file() for side in sides)
     if exist and (not record.is_file() or record.read_text(encoding="utf-8") == now):
         return path
-    record.unlink(missing_ok=True)
-    with files.whole_file(sides[0]) as one, files.whole_file(sides[1]) as other:
+    for old in (*sides, record):
+        old.unlink(missing_ok=True)
+    with files.whole_file(sides[0]) as one:
         with (
+            files.whole_file(sides[1]) as other,
             one.open("w", encoding="utf-8") as sources,
             other.open("w", encoding="utf-8") as targets,
         ):
             for pair in data_sets.pairs(datasets, tmp_dir, clean=clean):
                 sources.write(pair["inputs"] + "\n")
                 targets.write(pair["targets"] + "\n")
-    files.write_text(record, now)
+        files.write_text(record, now)  # before the last file: both have a record if both exist
     return path

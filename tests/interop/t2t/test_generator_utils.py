@@ -47,6 +47,18 @@ def test_compiled_files_are_written_once_for_the_same_data_sets(folders):
     assert first.read_text() == "A first one.\nA second one.\n"
 
 
+def test_compiled_files_of_other_data_sets_do_not_outlive_a_failure(folders):
+    path = translate.compile_data(folders[1], OWN, "compiled")
+    late = [pathlib.Path(folders[1], name) for name in ("late.en", "late.de")]
+    other = [["", tuple(file.name for file in late)]]
+    with pytest.raises(UserError, match=r"late\.en"):
+        translate.compile_data(folders[1], other, "compiled")
+    for file in late:
+        file.write_text("late\n")
+    translate.compile_data(folders[1], other, "compiled")
+    assert pathlib.Path(f"{path}.lang1").read_text() == "late\n"
+
+
 def test_a_custom_iterator_reads_compiled_files(upstream, folders):
     found = reading(lambda self, dataset_split: OWN).upstream
     read = found.generate_samples("", folders[1], "train", custom_iterator=lambda *paths: paths)
