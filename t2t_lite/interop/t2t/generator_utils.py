@@ -17,7 +17,7 @@ from t2t_lite.data.problem import RANDOM_SEED
 from t2t_lite.data.records import frame, framed_records, serialize, shuffled
 from t2t_lite.errors import DataError, UserError, quoted, warn_once
 from t2t_lite.interop.t2t import datasets
-from t2t_lite.interop.t2t.text_encoder import SubwordTextEncoder
+from t2t_lite.interop.t2t.text_encoder import SubwordTextEncoder, is_noting
 from t2t_lite.interop.t2t.text_iterators import receiver, txt_line_iterator
 from t2t_lite.protocol_buffers import int64
 from t2t_lite.text.text_files import raw_pieces
@@ -282,7 +282,7 @@ def get_or_generate_vocab_inner(
         DataError: there is no text to build it from.
     """
     path = os.path.join(data_dir, vocab_filename) if data_dir and vocab_filename else None
-    if path and os.path.exists(path):
+    if path and (is_noting() or os.path.exists(path)):
         return SubwordTextEncoder(path)
     log.info("building the vocabulary %s", path)
     lines = (line for line in generator if line)
@@ -330,10 +330,13 @@ def get_or_generate_tabbed_vocab(
     vocab_size: int,
 ) -> SubwordTextEncoder:
     """Returns a vocabulary of one column, 0 or 1, of a table in `tmp_dir`."""
-    path = os.path.join(tmp_dir, source_filename)
-    rows = (line.split("\t", 1) for line in txt_line_iterator(path) if "\t" in line)
-    cells = (row[index].strip() for row in rows)
-    return get_or_generate_vocab_inner(data_dir, vocab_filename, vocab_size, cells)
+
+    def cells() -> Iterator[str]:
+        for line in txt_line_iterator(os.path.join(tmp_dir, source_filename)):
+            if "\t" in line:
+                yield line.split("\t", 1)[index].strip()
+
+    return get_or_generate_vocab_inner(data_dir, vocab_filename, vocab_size, cells())
 
 
 def get_or_generate_txt_vocab(

@@ -18,6 +18,7 @@ from t2t_lite.interop.t2t.text_encoder import (
     ByteTextEncoder,
     SubwordTextEncoder,
     TokenTextEncoder,
+    is_noting,
 )
 from t2t_lite.text.sample import Sample
 from t2t_lite.text.text_encoder import VocabType
@@ -110,13 +111,19 @@ class Text2TextProblem(Problem):
         for sample in itertools.islice(kept, self.max_samples_for_vocab):
             yield from (sample[side] for side in sides)
 
-    def get_or_create_vocab(self, data_dir: str, tmp_dir: str, force_get: bool = False) -> Any:
-        """Returns the vocabulary; unless `force_get`, it is built if it is missing."""
+    def get_or_create_vocab(self, data_dir: str, tmp_dir: Any, force_get: bool = False) -> Any:
+        """Returns the vocabulary; unless `force_get`, it is built if it is missing.
+
+        Args:
+            data_dir: its folder.
+            tmp_dir: folder of the raw files; None: it is not to be built.
+            force_get: whether it must exist.
+        """
         path = os.path.join(data_dir, self.vocab_filename)
         if self.vocab_type == VocabType.CHARACTER:
             return ByteTextEncoder()
         if self.vocab_type == VocabType.TOKEN:
-            if not (force_get or os.path.exists(path)):
+            if not (force_get or is_noting() or os.path.exists(path)):
                 self.generate_samples(data_dir, tmp_dir, DatasetSplit.TRAIN)  # may write it
             return TokenTextEncoder(path, replace_oov=self.oov_token)
         if self.vocab_type != VocabType.SUBWORD:
@@ -124,7 +131,12 @@ class Text2TextProblem(Problem):
         if force_get:
             return SubwordTextEncoder(path)
         if other := self.use_vocab_from_other_problem:
-            return other.get_or_create_vocab(data_dir, tmp_dir)
+            if hasattr(other, "get_or_create_vocab"):
+                return other.get_or_create_vocab(data_dir, tmp_dir)
+            if not is_noting():  # one of this package's problems
+                other.bad_input = adapted(self).bad_input
+                other.build_vocab(data_dir, tmp_dir)
+            return SubwordTextEncoder(path)
         return generator_utils.get_or_generate_vocab_inner(
             data_dir,
             self.vocab_filename,
@@ -136,7 +148,7 @@ class Text2TextProblem(Problem):
 
     def feature_encoders(self, data_dir: str) -> dict[str, Any]:
         """Returns one encoder for both sides; override for two vocabularies."""
-        encoder = self.get_or_create_vocab(data_dir, "", force_get=True)
+        encoder = self.get_or_create_vocab(data_dir, None, force_get=True)
         return dict.fromkeys(("inputs", "targets") if self.has_inputs else ("targets",), encoder)
 
     def hparams(self, defaults: HParams, model_hparams: HParams) -> None:

@@ -152,6 +152,10 @@ class TextAdapter(ProblemAdapter, text_problems.Text2TextProblem):
     def build_vocab(self, data_dir: str, tmp_dir: str) -> None:
         """Lets the user's class write its vocabulary."""
         text_iterators.receive(self.bad_input)
+        paths = [os.path.join(data_dir, name) for name in self.vocab_files()]
+        if overrides(self.upstream, "get_or_create_vocab") and not all(map(os.path.exists, paths)):
+            # It may read what this writes when it is called, which T2T does first.
+            self.upstream.generate_samples(data_dir, tmp_dir, DatasetSplit.TRAIN)
         self.upstream.get_or_create_vocab(data_dir, tmp_dir)
 
     def other_vocab(self, data_dir: str, tmp_dir: str, force_get: bool) -> Any:

@@ -62,6 +62,11 @@ def noting_files() -> Iterator[list[str]]:
         _requested.reset(token)
 
 
+def is_noting() -> bool:
+    """Whether vocabularies are noted, and so need not exist."""
+    return _requested.get() is not None
+
+
 def _is_noted(path: str) -> bool:
     paths = _requested.get()
     if paths is not None:

@@ -286,7 +286,7 @@ class Text2ClassProblem(Text2TextProblem):
 
     def feature_encoders(self, data_dir: str) -> dict[str, Any]:
         """Returns the encoder of text, and that of labels."""
-        encoder = self.get_or_create_vocab(data_dir, "", force_get=True)
+        encoder = self.get_or_create_vocab(data_dir, None, force_get=True)
         return {"inputs": encoder, "targets": ClassLabelEncoder(self.class_labels(data_dir))}
 
     def hparams(self, defaults: HParams, model_hparams: HParams) -> None:
@@ -318,7 +318,7 @@ class Text2RealProblem(Text2TextProblem):
 
     def feature_encoders(self, data_dir: str) -> dict[str, Any]:
         """Returns the encoder of text, and that of numbers."""
-        encoder = self.get_or_create_vocab(data_dir, "", force_get=True)
+        encoder = self.get_or_create_vocab(data_dir, None, force_get=True)
         return {"inputs": encoder, "targets": RealEncoder()}
 
     def hparams(self, defaults: HParams, model_hparams: HParams) -> None:

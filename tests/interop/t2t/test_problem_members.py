@@ -234,6 +234,72 @@ class Listed(Base):
         registry.problem("listed").get_feature_encoders(str(run))
 
 
+def test_a_vocabulary_is_not_built_to_learn_its_name(usr, folders):
+    usr(
+        """
+@registry.register_problem
+class Lenient(Base):
+  built, tmp_dirs = [], []
+
+  def feature_encoders(self, data_dir):
+    encoder = self.get_or_create_vocab(data_dir, None)
+    return dict(super(Lenient, self).feature_encoders(data_dir), inputs=encoder)
+
+  def get_or_create_vocab(self, data_dir, tmp_dir, force_get=False):
+    self.tmp_dirs.append(tmp_dir)
+    return super(Lenient, self).get_or_create_vocab(data_dir, tmp_dir)
+
+  def generate_text_for_vocab(self, data_dir, tmp_dir):
+    self.built.append(tmp_dir)
+    yield "0 1 2 3 4 5 6 7 8 9"
+"""
+    )
+    found = generate("lenient", folders)
+    assert found.vocab_files() == ["vocab.lenient.256.subwords"]
+    assert found.upstream.built == [folders[1]]
+    assert set(found.upstream.tmp_dirs) == {folders[1], None}  # as in T2T
+
+
+def test_the_vocabulary_may_be_that_of_a_problem_of_this_package(usr, folders):
+    usr(
+        """
+@registry.register_problem
+class Tuned(Base):
+  use_vocab_from_other_problem = registry.problem("text2text_tmpdir")
+"""
+    )
+    for name in ("inputs.train", "targets.train", "inputs.eval", "targets.eval"):
+        pathlib.Path(folders[1], f"{name}.txt").write_text("0 1 2 3 4 5 6 7 8 9\n")
+    found = generate("tuned", folders)
+    assert len(decoded_pairs(found, folders[0], "train")) == 40
+    assert found.vocab_files() == ["vocab.text2text_tmpdir.32768.subwords"]
+
+
+def test_samples_may_write_the_vocabulary_that_a_class_reads(usr, folders):
+    usr(
+        """
+@registry.register_problem
+class OwnPieces(Base):
+  vocab_filename = "vocab.bpe.30"
+
+  def get_or_create_vocab(self, data_dir, tmp_dir, force_get=False):
+    path = os.path.join(data_dir, self.vocab_filename)
+    if force_get and not tf.gfile.Exists(path):
+      raise ValueError("Vocab %s not found" % path)
+    return text_encoder.TokenTextEncoder(path, replace_oov="UNK")
+
+  def generate_samples(self, data_dir, tmp_dir, dataset_split):
+    words = ["%d" % i for i in range(17)] + ["UNK"]
+    path = os.path.join(data_dir, self.vocab_filename)
+    text_encoder.TokenTextEncoder(None, vocab_list=words).store_to_file(path)
+    return super(OwnPieces, self).generate_samples(data_dir, tmp_dir, dataset_split)
+"""
+    )
+    found = generate("own_pieces", folders)
+    assert ("0 0 0 0", "0 0 0 0") in decoded_pairs(found, folders[0], "train")
+    assert found.vocab_files() == ["vocab.bpe.30"]
+
+
 @pytest.mark.parametrize(
     "code", ["os.no_such_function(data_dir)", "unknown_name", "import nowhere"]
 )
