@@ -288,6 +288,11 @@ class Member(Text2TextProblem):
         return str(getattr(self.of, f"{self._sides[1]}_prefix"))
 
     @property
+    def already_shuffled(self) -> bool:
+        """Whether the problem's files keep the order of its samples."""
+        return self.of.already_shuffled
+
+    @property
     def encoding_settings(self) -> dict[str, Any]:
         """What changes the ids of a text: the tokens before it, too."""
         from t2t_lite.text.multilingual_encoder import language_symbol

@@ -139,6 +139,11 @@ class Text2TextProblem(Problem):
         return ""
 
     @property
+    def already_shuffled(self) -> bool:
+        """Whether training files keep the order of the samples; else they are shuffled."""
+        return False
+
+    @property
     def encoding_settings(self) -> dict[str, Any]:
         """What changes the ids of a text, besides the vocabulary; the data's fingerprint has it."""
         return {"inputs_prefix": self.inputs_prefix, "targets_prefix": self.targets_prefix}

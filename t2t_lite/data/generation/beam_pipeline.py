@@ -167,9 +167,9 @@ class _Job:
     ) -> "_Job":
         """Returns the job that generates the missing files of some groups."""
         seeds = {
-            path.name: order_seed(options, path, split)
+            path.name: order_seed(options, group, path)
             for group in groups
-            for path, split in group.files.items()
+            for path in group.files
             if not path.is_file()
         }
         return cls(

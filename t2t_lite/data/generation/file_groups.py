@@ -22,6 +22,7 @@ class FileGroup:
         files: the split of each file, in the order in which samples go to the files.
         sides: those that the samples have.
         without_text: of these, those that never have text.
+        keeps_order: whether files of training keep the order of the samples.
     """
 
     problem: str
@@ -30,6 +31,7 @@ class FileGroup:
     files: Mapping[pathlib.Path, str]
     sides: Sequence[str]
     without_text: Sequence[str] = ()
+    keeps_order: bool = False
 
     @property
     def title(self) -> str:
@@ -58,6 +60,7 @@ def file_groups(problem: Text2TextProblem, data_dir: str, tmp_dir: str) -> list[
             },
             sides=problem.sides,
             without_text=problem.sides_without_text,
+            keeps_order=bool(problem.already_shuffled),
         )
         for group in ([[split] for split in splits] if per_split else [splits])
     ]

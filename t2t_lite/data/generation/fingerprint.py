@@ -159,6 +159,7 @@ def guard_splits(
             "clean": str(options.cleaning) if is_training else "",
             **{name: digest if is_training else "" for name, digest in read.items()},
             "max_cases": options.max_cases,
+            "already_shuffled": is_training and group.keeps_order,
             **problem.encoding_settings,
             **problem.split_settings(tmp_dir),
         }

@@ -366,8 +366,8 @@ def _generate(
         guard(chunks)
         findings.write()  # before files that a later run would not look at again
         shards = [
-            Shard(index, path, sizes[index], chunks, order_seed(options, path, split))
-            for index, (path, split) in enumerate(group.files.items())
+            Shard(index, path, sizes[index], chunks, order_seed(options, group, path))
+            for index, path in enumerate(group.files)
             if not path.is_file()
         ]
         with progress(group.title, len(shards), "files") as advance:
@@ -408,9 +408,10 @@ def check_count(group: FileGroup, count: int, options: DatagenOptions) -> None:
             )
 
 
-def order_seed(options: DatagenOptions, path: pathlib.Path, split: str) -> str | None:
+def order_seed(options: DatagenOptions, group: FileGroup, path: pathlib.Path) -> str | None:
     """Returns the seed of a file's order; None: the order of the samples."""
-    return f"{options.random_seed}/{path.name}" if split == DatasetSplit.TRAIN else None
+    keeps_order = group.keeps_order or group.files[path] != DatasetSplit.TRAIN
+    return None if keeps_order else f"{options.random_seed}/{path.name}"
 
 
 def _remove_remains(group: FileGroup) -> None:

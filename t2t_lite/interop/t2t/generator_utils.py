@@ -175,22 +175,25 @@ def shuffle_dataset(
 ) -> None:
     """Shuffles each file, removing "-unshuffled" from its name.
 
+    As in T2T, files that exist without it are kept as they are. If there are some, so that an
+    earlier call was interrupted or is repeated, other files may be missing.
+
     Raises:
         ValueError: `extra_fn`, which packs examples, is given.
     """
     if extra_fn is not None:
         raise ValueError("extra_fn: packed examples are not available; omit packed_length")
-    if outputs_exist(name for name in filenames if UNSHUFFLED_SUFFIX in name):
-        return
+    has_begun = outputs_exist(filenames)
     for name in filenames:
         path = pathlib.Path(name)
         final = pathlib.Path(name.replace(UNSHUFFLED_SUFFIX, ""))
+        if final.exists() or (has_begun and not path.exists()):
+            continue
         seed = f"{RANDOM_SEED}/{final.name}"
         with path.open("rb") as file, files.whole_file(final) as new, new.open("wb") as out:
             records = framed_records(file, name)
             out.writelines(shuffled(records, path.stat().st_size, seed, final.parent))
-        if path != final:
-            path.unlink()
+        path.unlink()
 
 
 def generate_dataset_and_shuffle(

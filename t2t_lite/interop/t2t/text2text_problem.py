@@ -33,7 +33,7 @@ class Text2TextProblem(Problem):
     is_generate_per_split = True
     batch_size_means_tokens = True  # whether the hparam batch_size counts subwords
     packed_spacing = 0  # padding between packed examples; none are packed here
-    already_shuffled = False  # files are shuffled anyway
+    already_shuffled = False  # whether training files keep the order of the samples
     inputs_prefix = ""  # text prepended to every source
     targets_prefix = ""  # text prepended to every target
     vocab_type = VocabType.SUBWORD

@@ -57,6 +57,7 @@ class TextAdapter(ProblemAdapter, text_problems.Text2TextProblem):
     max_subtoken_length: Any = _users("max_subtoken_length")
     max_samples_for_vocab: Any = _users("max_samples_for_vocab")
     oov_token: Any = _users("oov_token")
+    already_shuffled: Any = _users("already_shuffled")
     inputs_prefix: Any = _users("inputs_prefix")
     targets_prefix: Any = _users("targets_prefix")
     vocab_filename: Any = _users("vocab_filename")

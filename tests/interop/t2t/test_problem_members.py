@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from support.texts import decoded_pairs
+from support.texts import decoded_pairs, pairs_of
 from support.usr_dirs import TOP, generate, import_usr_dir
 from t2t_lite import registry
 from t2t_lite.data.example_reader import ExampleReader, eval_examples
@@ -581,10 +581,24 @@ class Copied(Base):
 """
     )
     found = generate("copied", folders)
-    assert (
-        len(decoded_pairs(found, folders[0], "train")),
-        len(decoded_pairs(found, folders[0], "eval")),
-    ) == (40, 20)
+    train = decoded_pairs(found, folders[0], "train")
+    assert (len(train), len(decoded_pairs(found, folders[0], "eval"))) == (40, 20)
+    assert (train == in_order(found)) == (shuffled and release == "1.15")
+
+
+def in_order(found: Problem) -> list[tuple[str, str]]:
+    """Returns the training pairs of a subclass of `Base`, dealt to two of its three files."""
+    samples = pairs_of(found.upstream.generate_samples("", "", "train"))
+    return samples[::3] + samples[1::3]
+
+
+def test_samples_that_are_already_shuffled_keep_their_order(usr, folders):
+    usr("@registry.register_problem\nclass Blocks(Base):\n  already_shuffled = True\n")
+    blocks = generate("blocks", folders)
+    assert decoded_pairs(blocks, folders[0], "train") == in_order(blocks)
+    blocks.upstream_class.already_shuffled = False
+    with pytest.raises(UserError, match="already_shuffled: True -> False"):
+        generate("blocks", folders)
 
 
 def test_data_may_be_found_by_the_users_pattern(usr, folders):

@@ -307,6 +307,28 @@ def test_files_are_written_in_turn_and_shuffled(tmp_path):
     assert not pathlib.Path(paths[0]).exists()
 
 
+def test_an_interrupted_shuffle_is_completed(tmp_path):
+    paths = generator_utils.train_data_filenames("x-unshuffled", str(tmp_path), 2)
+    generator_utils.generate_files(map(case, range(2, 10)), paths)
+    generator_utils.shuffle_dataset(paths[:1])
+    for _ in range(2):
+        generator_utils.generate_files([], paths)
+        generator_utils.shuffle_dataset(paths)
+    final = [path.replace("-unshuffled", "") for path in paths]
+    assert sorted(map(str, tmp_path.iterdir())) == final
+    found = [example["inputs"][0] for example in read_examples(final)]
+    assert sorted(found) == list(range(2, 10))
+
+
+def test_files_of_final_names_are_not_shuffled(tmp_path):
+    """As in T2T, whose problems say so with `already_shuffled`."""
+    paths = generator_utils.train_data_filenames("x", str(tmp_path), 1)
+    for _ in range(2):
+        generator_utils.generate_dataset_and_shuffle(map(case, range(2, 42)), paths, [], [])
+        found = [example["inputs"][0] for example in read_examples(paths)]
+        assert found == list(range(2, 42))
+
+
 def test_files_change_after_so_many_samples(tmp_path):
     paths = generator_utils.train_data_filenames("x", str(tmp_path), 2)
     generator_utils.generate_files(map(case, range(2, 10)), paths, cycle_every_n=3)
