@@ -259,7 +259,8 @@ def _read_subtokens(path: str | os.PathLike[str]) -> list[str]:
     subtokens: list[str] = []
     has_quotes = False
     for number, line in enumerate(text_files.iterate_lines(path), 1):
-        text = line.strip()
+        # Without quotes, spaces at the ends belong to the subtoken.
+        text = line.strip() if has_quotes or number == 1 else line.removesuffix("\r")
         in_quotes = text.startswith(_QUOTES) and text.endswith(text[0])
         if number == 1:
             has_quotes = in_quotes

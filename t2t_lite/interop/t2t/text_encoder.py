@@ -164,12 +164,14 @@ class TextEncoder(text_encoder.TextEncoder):
 
 
 class _ReservedIds:
-    """A member that T2T's encoders have in addition to this package's."""
+    """Members that T2T's encoders have in addition to this package's."""
+
+    _num_reserved_ids: int | None = _RESERVED
 
     @property
-    def num_reserved_ids(self) -> int:
+    def num_reserved_ids(self) -> int | None:
         """Number of reserved ids."""
-        return _RESERVED
+        return self._num_reserved_ids
 
 
 class ByteTextEncoder(_ReservedIds, text_encoder.ByteTextEncoder):
@@ -187,6 +189,10 @@ class ByteTextEncoder(_ReservedIds, text_encoder.ByteTextEncoder):
         """Returns the text."""
         del strip_extraneous
         return super().decode(ids)
+
+    def decode_list(self, ids: Sequence[int]) -> list[bytes]:
+        """Returns the byte of each id, and the names of padding and EOS."""
+        return [RESERVED_TOKENS_BYTES[i] if i < _RESERVED else bytes([i - _RESERVED]) for i in ids]
 
 
 class TokenTextEncoder(_ReservedIds, text_encoder.TokenTextEncoder):
@@ -230,15 +236,17 @@ class TokenTextEncoder(_ReservedIds, text_encoder.TokenTextEncoder):
         others = (token for token in vocab_list if token not in RESERVED_TOKENS)
         self._read("vocab_list", [*RESERVED_TOKENS, *others], self._replace_oov)
 
+    def _read(
+        self, path: str | os.PathLike[str], lines: Iterable[str], oov_token: str | None
+    ) -> None:
+        """Sets the tokens, and the token of each id."""
+        super()._read(path, lines, oov_token)
+        self._id_to_token = dict(enumerate(self._tokens))
+
     @property
     def _token_to_id(self) -> dict[str, int]:
         """The id of each token."""
         return self._ids
-
-    @property
-    def _id_to_token(self) -> dict[int, str]:
-        """The token of each id."""
-        return dict(enumerate(self.tokens))
 
     @property
     def _replace_oov(self) -> str | None:
@@ -301,7 +309,10 @@ class SubwordTextEncoder(_ReservedIds, subword_text_encoder.SubwordTextEncoder):
         filename: a `.subwords` file; None: empty. A list of subtokens is taken as it is.
     """
 
+    _num_reserved_ids = None
+
     def __init__(self, filename: str | os.PathLike[str] | Sequence[str] | None = None) -> None:
+        self.filename = filename if isinstance(filename, str | os.PathLike) else None
         if filename is None or (isinstance(filename, str) and _is_noted(filename)):
             super().__init__([])
         elif isinstance(filename, str | os.PathLike):
@@ -444,7 +455,12 @@ class ClassLabelEncoder(TextEncoder):
         if class_labels_fname and not _is_noted(class_labels_fname):
             lines = text_files.iterate_lines(class_labels_fname)
             class_labels = [line.strip() for line in lines]
-        self.class_labels = list(class_labels or [])
+        self._class_labels = list(class_labels or [])
+
+    @property
+    def class_labels(self) -> list[str]:
+        """The labels in order; T2T's name is that of the attribute, which subclasses set."""
+        return self._class_labels
 
     @property
     def vocab_size(self) -> int:

@@ -2,8 +2,10 @@
 
 import collections
 import glob
+import itertools
+import sys
 
-from t2t_lite.text.text_files import iterate_lines
+from t2t_lite.text.text_files import decoded_lines, open_file, raw_lines
 from t2t_lite.text.tokenizer import decode, encode
 
 __all__ = ["corpus_token_counts", "decode", "encode"]
@@ -21,15 +23,12 @@ def corpus_token_counts(
             one text.
     """
     counts: collections.Counter[str] = collections.Counter()
-    left = corpus_max_lines or float("inf")
+    left = corpus_max_lines or sys.maxsize
     for path in sorted(glob.glob(text_filepattern)):
-        lines = []
-        for line in iterate_lines(path):
-            if left <= 0:
-                break
-            left -= 1
-            lines.append(line)
-        texts = [line.strip() for line in lines] if split_on_newlines else ["\n".join(lines)]
-        for text in texts:
+        raw = [*itertools.islice(raw_lines(open_file(path), path), left)]
+        left -= len(raw)
+        lines = [*decoded_lines(raw, path)]
+        end = "\n" if raw and raw[-1].endswith(b"\n") else ""
+        for text in map(str.strip, lines) if split_on_newlines else ["\n".join(lines) + end]:
             counts.update(encode(text))
     return counts

@@ -27,6 +27,22 @@ def test_constants_are_t2ts():
     mlperf_log.transformer_print(key=mlperf_log.INPUT_ORDER, value=3)
 
 
+def test_encoders_have_t2ts_members(tmp_path):
+    characters = text_encoder.ByteTextEncoder()
+    assert characters.decode_list([0, 1, 99, 197]) == [b"<pad>", b"<EOS>", b"a", b"\xc3"]
+    path = str(tmp_path / "vocab")
+    text_encoder.SubwordTextEncoder.build_from_generator(["a b"], 40).store_to_file(path)
+    subwords = text_encoder.SubwordTextEncoder(path)
+    assert (subwords.filename, text_encoder.SubwordTextEncoder().filename) == (path, None)
+    assert (characters._num_reserved_ids, subwords._num_reserved_ids) == (2, None)
+    tokens = text_encoder.TokenTextEncoder(None, vocab_list=["a"])
+    assert tokens._num_reserved_ids == 2
+    assert tokens._id_to_token is tokens._id_to_token
+    labels = text_encoder.ClassLabelEncoder(["no", "yes"])
+    labels._class_labels = ["nein", "ja"]
+    assert (labels.encode("ja"), labels.class_labels) == (1, ["nein", "ja"])
+
+
 def test_users_may_append_reserved_tokens(monkeypatch, tmp_path):
     monkeypatch.setattr(text_encoder, "RESERVED_TOKENS", [*text_encoder.RESERVED_TOKENS])
     text_encoder.RESERVED_TOKENS.append("<UNK>")
@@ -211,7 +227,9 @@ def test_builders_of_subwords_have_t2ts_arguments(reserved):
 )
 def test_subwords_are_stored_with_quotes_or_without(tmp_path, given, first):
     path = str(tmp_path / "vocab")
-    encoder = text_encoder.SubwordTextEncoder.build_from_generator(["it's a dog's text"] * 9, 60)
+    texts = ["it's a dog's text, - or\u00a0a cat's?  \"Yes\""] * 9
+    encoder = text_encoder.SubwordTextEncoder.build_from_generator(texts, 60)
+    assert {" ", "\u00a0"} < {*encoder.all_subtoken_strings}
     encoder.store_to_file(path, **given)
     assert (tmp_path / "vocab").read_text().split("\n")[0] == first
     loaded = text_encoder.SubwordTextEncoder(path)
@@ -278,7 +296,14 @@ def test_tokens_are_counted(tmp_path):
     (tmp_path / "a.txt").write_text("one two\ntwo\nthree\n")
     pattern = str(tmp_path / "*.txt")
     assert tokenizer.corpus_token_counts(pattern, 2) == {"one": 1, "two": 2}
-    assert tokenizer.corpus_token_counts(pattern, 0, split_on_newlines=False)["\n"] == 2
+    assert tokenizer.corpus_token_counts(pattern, 0, split_on_newlines=False)["\n"] == 3
+    (tmp_path / "b.txt").write_text("One word.\nLast one.\n")
+    whole = tokenizer.corpus_token_counts(str(tmp_path / "b.txt"), 0, split_on_newlines=False)
+    assert whole == {"One": 1, "word": 1, ".\n": 2, "Last": 1, "one": 1}
+    (tmp_path / "b.txt").write_text("One word.\nLast one.")
+    for most, last in ((0, "."), (1, ".\n"), (2, ".")):
+        counts = tokenizer.corpus_token_counts(str(tmp_path / "b.txt"), most, False)
+        assert list(counts)[-1] == last
 
 
 # ---- files
