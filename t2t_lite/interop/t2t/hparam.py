@@ -163,6 +163,12 @@ class HParams:
     def __repr__(self) -> str:
         return f"HParams({sorted(self._values.items())})"
 
+    def __copy__(self) -> Self:
+        other = type(self)()
+        own = {name: copy.copy(vars(self)[name]) for name in ("_values", "_own", "_set")}
+        vars(other).update(vars(self) | own)
+        return other
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         other = type(self)()
         vars(other).update(copy.deepcopy(vars(self), memo))

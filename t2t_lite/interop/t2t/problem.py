@@ -228,6 +228,9 @@ class Problem:
     def get_hparams(self, model_hparams: HParams | None = None) -> HParams:
         """Returns what `hparams` sets."""
         if self._hparams is None:
+            given = model_hparams or default_model_hparams()
+            if self._encoders is None and (data_dir := given.get("data_dir")):
+                self.get_feature_encoders(data_dir)
             defaults = HParams(
                 loss_multiplier=1.0,
                 batch_size_multiplier=1,
@@ -239,7 +242,10 @@ class Problem:
                 input_space_id=0,
                 target_space_id=0,
             )
-            self.hparams(defaults, model_hparams or default_model_hparams())
+            self.hparams(defaults, given)
+            defaults.add_hparam("vocabulary", self._encoders or {})
+            defaults.add_hparam("was_reversed", self._was_reversed)
+            defaults.add_hparam("was_copy", self._was_copy)
             self._hparams = defaults
         found: HParams = self._hparams
         return found

@@ -53,11 +53,16 @@ def test_a_removed_field_of_the_set_has_the_sets_value_again():
     assert hparams.to_settings("mine") == registry.hparams("transformer_base")
 
 
-def test_a_copy_is_independent():
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+def test_a_copy_is_independent(copied):
     hparams = base()
-    other = copy.deepcopy(hparams)
+    other = copied(hparams)
     other.hidden_size = 8
+    other.add_hparam("usr_rate", 0.5)
     assert hparams.hidden_size == 512
+    assert "usr_rate" not in hparams
+    assert hparams.to_settings("mine") == registry.hparams("transformer_base")
+    assert other.to_settings("mine").usr_rate == 0.5
 
 
 def test_the_users_fields_are_saved_and_can_be_changed():

@@ -14,7 +14,7 @@ from t2t_lite.data.problem import Problem
 from t2t_lite.data.records import read_examples
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.hparams.basic import BasicHParams
-from t2t_lite.interop.t2t import problem, text_problems
+from t2t_lite.interop.t2t import hparam, problem, text_problems
 from t2t_lite.interop.t2t.adapter import adapted
 from t2t_lite.runs import run_creation
 from t2t_lite.runs.run_settings import RunSettings
@@ -473,6 +473,27 @@ def test_hparams_of_a_problem_may_read_those_of_a_model(usr, folders):
         problem.SpaceID.EN_TOK,
         problem.SpaceID.GENERIC,
     )
+
+
+def test_what_hparams_sets_has_the_encoders_as_in_t2t(usr, folders):
+    usr(
+        """
+@registry.register_problem
+class ReadsSizes(Base):
+  def get_hparams(self, model_hparams=None):
+    found = super(ReadsSizes, self).get_hparams(model_hparams)
+    self.size = found.vocabulary["inputs"].vocab_size
+    return found
+
+  def hparams(self, defaults, model_hparams):
+    defaults.vocab_size = {side: self._encoders[side].vocab_size for side in self._encoders}
+"""
+    )
+    size = generate("reads_sizes", folders).feature_encoders(folders[0])["inputs"].vocab_size
+    upstream = registry.problem("reads_sizes_rev").upstream
+    found = upstream.get_hparams(hparam.HParams(data_dir=folders[0]))
+    assert upstream.size == found.vocab_size["targets"] == size
+    assert (found.was_reversed, found.was_copy) == (True, False)
 
 
 def test_a_field_that_only_a_set_of_the_users_has_is_named(usr, folders):
