@@ -143,7 +143,7 @@ class Problem:
         return {side: tf.io.VarLenFeature(tf.int64) for side in sides}, None
 
     def max_length(self, model_hparams: HParams) -> int:
-        """Returns the longest example to train on; set the hparam max_length to change it."""
+        """Returns the longest example that T2T trains on; here, the hparam max_length says it."""
         limits = (getattr(model_hparams, name, 0) for name in ("max_length", "batch_size"))
         return next((int(limit) for limit in limits if limit), 0)
 
@@ -226,7 +226,7 @@ class Problem:
         return found
 
     def get_hparams(self, model_hparams: HParams | None = None) -> HParams:
-        """Returns what `hparams` sets."""
+        """Returns what `hparams` sets, with the encoders of `model_hparams.data_dir`, if any."""
         if self._hparams is None:
             given = model_hparams or default_model_hparams()
             if self._encoders is None and (data_dir := given.get("data_dir")):

@@ -61,6 +61,10 @@ class Text2TextProblem(Problem):
             {"split": DatasetSplit.EVAL, "shards": 1},
         ]
 
+    def max_length(self, model_hparams: HParams) -> int:
+        """Returns the longest example that T2T trains on."""
+        return self.packed_length or super().max_length(model_hparams)
+
     def _pack_fn(self) -> None:
         """Returns what packs examples: nothing."""
 

@@ -153,6 +153,10 @@ class ChoppedTextProblem(Text2SelfProblem):
         with open(filepath, "rb") as file:
             yield to_unicode_ignore_errors(file.read())
 
+    def max_length(self, model_hparams: HParams) -> int:
+        """Returns the longest example that T2T trains on."""
+        return int(model_hparams.get("split_to_length") or self.sequence_length)
+
     @property
     def num_train_shards(self) -> int:
         """Number of training files to write; by default as in `dataset_splits`, or 100."""
@@ -307,6 +311,10 @@ class Text2RealProblem(Text2TextProblem):
 
     _t2t_lite_adapter: ClassVar[Any] = RealAdapter
     ntasks = 1  # how many numbers each text has
+
+    def max_length(self, model_hparams: HParams) -> int:
+        """Returns the longest example that T2T trains on."""
+        return int(model_hparams.batch_size * self.ntasks)
 
     def eval_metrics(self) -> Sequence[str]:
         """Returns T2T's names of metrics."""

@@ -12,6 +12,7 @@ import pytest
 from support.texts import decoded_pairs
 from support.usr_dirs import generate
 from t2t_lite import registry
+from t2t_lite.data.example_reader import ExampleReader
 from t2t_lite.data.generation import generator
 from t2t_lite.data.records import frame, read_examples, serialize
 from t2t_lite.errors import DataError, UserError
@@ -371,6 +372,28 @@ def test_examples_are_not_packed(upstream, folders, caplog):
     pathlib.Path(paths[1].replace("1-of-00002", "2-of-00003")).touch()
     with pytest.raises(UserError, match="00000-of-00003 has several texts in an example"):
         found.existing_filepaths(folders[0], "train")
+
+
+@pytest.mark.parametrize(
+    ("base", "members", "longest"),
+    [
+        ("ChoppedTextProblem", {"sequence_length": 1024}, 1024),
+        ("Text2SelfProblem", {"packed_length": 512}, 512),
+        ("Text2RealProblem", {"ntasks": 2}, 8192),
+        ("Text2TextProblem", {}, None),
+        ("ChoppedTextProblem", {"sequence_length": 256}, None),
+        ("Text2TextProblem", {"max_length": lambda self, model_hparams: 9}, None),
+    ],
+)
+def test_another_length_of_examples_than_in_t2t_is_named(upstream, caplog, base, members, longest):
+    found = adapted(type("Own", (getattr(text_problems, base),), members)())
+    ExampleReader.of(found, registry.hparams("transformer_base"))
+    message = (
+        f"problem own: T2T trains on examples of up to {longest} subwords (max_length of Own), "
+        "t2t_lite on those of up to 256 (hparam max_length), and drops longer ones: set "
+        f"--hparams=max_length={longest}"
+    )
+    assert (message in caplog.text) == (longest is not None) == ("drops longer" in caplog.text)
 
 
 def test_modalities_other_than_symbols_are_refused(upstream, folders):
