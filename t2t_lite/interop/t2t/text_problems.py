@@ -50,6 +50,7 @@ __all__ = [
     "Text2RealProblem",
     "Text2SelfProblem",
     "Text2TextProblem",
+    "Text2TextRemotedir",
     "Text2textTmpdir",
     "Text2textTmpdirTokens",
     "TextConcat2ClassProblem",
@@ -79,7 +80,7 @@ class _Tmpdir(Text2TextProblem):
     def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterable[Sample]:
         """Yields the pairs of two files in `tmp_dir`."""
         train, dev = (
-            [os.path.join(tmp_dir, name) for name in names]
+            [os.path.join(self._tmp_dir_override or tmp_dir, name) for name in names]
             for names in (self.TRAIN_FILES, self.EVAL_FILES)
         )
         is_training = dataset_split == DatasetSplit.TRAIN
@@ -92,9 +93,26 @@ class _Tmpdir(Text2TextProblem):
             " and ".join(dev),
         )
 
+    @property
+    def _tmp_dir_override(self) -> str | None:
+        """The folder of the files, if it is not `tmp_dir`."""
+        return None
+
 
 class Text2textTmpdir(_Tmpdir):
     """`text2text_tmpdir`, for subclasses; itself it is registered by this package."""
+
+
+class Text2TextRemotedir(Text2textTmpdir):
+    """`text2text_tmpdir` with the files of a folder that a subclass names."""
+
+    SRC_REMOTE_DIR: ClassVar[str | None] = None
+
+    @property
+    def _tmp_dir_override(self) -> str:
+        if not self.SRC_REMOTE_DIR:
+            raise needs(self, "SRC_REMOTE_DIR, the folder of its files")
+        return self.SRC_REMOTE_DIR
 
 
 class Text2textTmpdirTokens(_Tmpdir):

@@ -287,6 +287,21 @@ def test_the_last_pairs_are_held_out_without_files_of_evaluation(upstream, folde
     assert sorted(decoded_pairs(found, folders[0], "train")) == sorted((w, w) for w in words[:38])
 
 
+def test_the_files_of_text_may_be_in_a_folder_that_a_class_names(upstream, tmp_path):
+    from tensor2tensor.data_generators import text_problems
+
+    for name in ("inputs.train", "targets.train", "inputs.eval", "targets.eval"):
+        (tmp_path / f"{name}.txt").write_text("a\n")
+    folder = {"SRC_REMOTE_DIR": str(tmp_path)}
+    remote = type("Remote", (text_problems.Text2TextRemotedir,), folder)
+    own = type("Own", (text_problems.Text2textTmpdir,), {"_tmp_dir_override": str(tmp_path)})
+    for kind in (remote, own):
+        samples = kind().generate_samples("", "nowhere", "train")
+        assert list(samples) == [{"inputs": "a", "targets": "a"}]
+    with pytest.raises(UserError, match=r"\(Text2TextRemotedir\) needs SRC_REMOTE_DIR"):
+        text_problems.Text2TextRemotedir().generate_samples("", "", "train")
+
+
 class OwnFile(text_problems.Text2TextProblem):
     def feature_encoders(self, data_dir):
         with open(f"{data_dir}/letters.json") as file:
