@@ -189,9 +189,9 @@ def _vocabulary_sizes(
         is_of_inputs = kind == "input_emb" or not problem.has_text_targets
         encoder = encoders["inputs" if is_of_inputs else "targets"]
         size = encoder.vocab_size
+        if isinstance(encoder, TokenTextEncoder):
+            _require_reserved(problem, data_dir, rows)
         if rows != size:
-            if isinstance(encoder, TokenTextEncoder):
-                _require_reserved(problem, data_dir, rows)
             raise UserError(
                 f"checkpoint {path} was trained with another vocabulary: its embedding {kind} has "
                 f"{rows} rows, and that of {problem.name} in {data_dir} has {size} entries; "

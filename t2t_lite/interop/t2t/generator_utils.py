@@ -1,6 +1,7 @@
 """T2T's helpers of data generation: downloads, vocabularies and files of records."""
 
 import contextlib
+import contextvars
 import glob
 import gzip
 import itertools
@@ -50,6 +51,20 @@ log = logging.getLogger(__name__)
 UNSHUFFLED_SUFFIX = "-unshuffled"
 SIDES = ("inputs", "targets")  # the features that models read
 _Features = Mapping[str, Sequence[Any]]
+_Change = Callable[[Iterable[_Features]], Iterable[_Features]]
+
+# What `generate_files` does to samples: T2T's may differ from those that are read here.
+_change: contextvars.ContextVar[_Change] = contextvars.ContextVar("change", default=iter)
+
+
+@contextlib.contextmanager
+def changing(change: _Change) -> Iterator[None]:
+    """Lets `generate_files` write what a function returns for the samples."""
+    token = _change.set(change)
+    try:
+        yield
+    finally:
+        _change.reset(token)
 
 
 # ---- names of files
@@ -144,7 +159,7 @@ def generate_files(
         opened = [finishing.enter_context(files.whole_file(name)) for name in output_filenames]
         with contextlib.ExitStack() as closing:
             out = [closing.enter_context(path.open("wb")) for path in opened]
-            cases = (case for case in generator if case is not None)
+            cases = _change.get()(case for case in generator if case is not None)
             for number, case in enumerate(cases):
                 if max_cases and number >= max_cases:
                     break

@@ -1,5 +1,7 @@
 """Text problems of T2T's, those of classification among them, as this package calls them."""
 
+import functools
+import itertools
 import logging
 import operator
 import os
@@ -12,9 +14,10 @@ import numpy as np
 
 from t2t_lite import registry
 from t2t_lite.data import text_problems
+from t2t_lite.data.generation.config import DatagenOptions
 from t2t_lite.data.problem import DatasetSplit
-from t2t_lite.errors import DataError
-from t2t_lite.interop.t2t import text_iterators
+from t2t_lite.errors import DataError, warn_once
+from t2t_lite.interop.t2t import generator_utils, text_iterators
 from t2t_lite.interop.t2t.adapter import ProblemAdapter, adapted, module_of, overrides
 from t2t_lite.interop.t2t.metrics import OF_NUMBERS
 from t2t_lite.interop.t2t.modalities import ModalityType
@@ -23,7 +26,8 @@ from t2t_lite.metrics.base import OutputMetric
 from t2t_lite.text import text_encoder
 from t2t_lite.text.number_encoder import NumberEncoder, parsed_numbers
 from t2t_lite.text.sample import Sample
-from t2t_lite.text.text_encoder import EOS_ID, TabEncoder
+from t2t_lite.text.text_encoder import EOS_ID, RESERVED_TOKENS, TabEncoder, VocabType
+from t2t_lite.text.text_files import iterate_lines
 
 log = logging.getLogger(__name__)
 
@@ -132,12 +136,28 @@ class TextAdapter(ProblemAdapter, text_problems.Text2TextProblem):
 
     def existing_filepaths(self, data_dir: str, split: str) -> list[str]:
         """Returns the data files of a split; T2T reads those of another tool, of any number."""
+        self._warn_of_ids_of_t2t(data_dir)
         if not any(map(os.path.isfile, self.filepaths(data_dir, split))):
             count = ProblemAdapter._number_of_files(self, data_dir, split)
             paths = self._shards(data_dir, split, count)
             if all(map(os.path.isfile, paths)):
                 return self._unpacked(paths)
         return super().existing_filepaths(data_dir, split)
+
+    def _warn_of_ids_of_t2t(self, data_dir: str) -> None:
+        """Warns of records that T2T may have made with a list of tokens as it is."""
+        fingerprint = os.path.join(data_dir, f"{self.dataset_filename()}.fingerprint.json")
+        if self.vocab_type != VocabType.TOKEN or os.path.exists(fingerprint):
+            return
+        path = os.path.join(data_dir, self.vocab_filename)
+        lines = iterate_lines(path) if os.path.isfile(path) else iter(RESERVED_TOKENS)
+        first = tuple(line.strip() for line in itertools.islice(lines, len(RESERVED_TOKENS)))
+        if first != RESERVED_TOKENS:
+            warn_once(
+                f"{path} does not begin with {' and '.join(RESERVED_TOKENS)}: the ids of its "
+                "tokens are not those of T2T, which are the numbers of their lines: if T2T made "
+                f"the files of problem {self.base_name}, delete them and run t2t-datagen"
+            )
 
     # ---- vocabulary
 
@@ -182,6 +202,9 @@ class ClassAdapter(TextAdapter, text_problems.Text2ClassProblem):
         "a text has one label here (ModalityType.CLASS_LABEL): yield a sample for each label of a "
         "text"
     )
+
+    inputs_prefix: Any = ""  # T2T reads neither prefix here
+    targets_prefix: Any = ""
 
     @property
     def num_classes(self) -> int:
@@ -253,8 +276,17 @@ class ClassAdapter(TextAdapter, text_problems.Text2ClassProblem):
     def generate_encoded_samples(
         self, data_dir: str, tmp_dir: str, dataset_split: str
     ) -> Iterator[dict[str, Any]]:
-        """Yields the user's samples of ids, those of labels as they are here, and EOS."""
-        samples: Any = super().generate_encoded_samples(data_dir, tmp_dir, dataset_split)
+        """Yields the user's samples of ids, with labels as they are here."""
+        samples = super().generate_encoded_samples(data_dir, tmp_dir, dataset_split)
+        return self._with_label_ids(samples, data_dir)
+
+    def write_files(self, data_dir: str, tmp_dir: str, options: DatagenOptions) -> None:
+        """Lets the user's class write labels as they are here."""
+        with generator_utils.changing(functools.partial(self._with_label_ids, data_dir=data_dir)):
+            super().write_files(data_dir, tmp_dir, options)
+
+    def _with_label_ids(self, samples: Iterable[Any], data_dir: str) -> Iterator[dict[str, Any]]:
+        """Yields samples of T2T's, those of labels as they are here, and EOS."""
         encoder = None
         for number, sample in enumerate(samples, 1):
             encoder = (
@@ -306,6 +338,9 @@ class RealAdapter(TextAdapter, text_problems.Text2RealProblem):
     of_modalities: ClassVar[str] = (
         "the loss of numbers is their squared error here (ModalityType.REAL_L2_LOSS)"
     )
+
+    inputs_prefix: Any = ""  # T2T reads neither prefix here
+    targets_prefix: Any = ""
 
     @property
     def ntasks(self) -> int:

@@ -179,15 +179,18 @@ def test_other_language_models_are_refused(t2t, flags, message, capsys):
 
 
 @pytest.mark.parametrize("t2t", ["post_norm"], indirect=True)
-def test_a_list_without_padding_and_eos_is_refused(t2t, capsys):
+@pytest.mark.parametrize(
+    ("first", "taken"), [(["of"], "of, the"), (["<pad>", "<oov>", "<EOS>"], "<pad>, <oov>")]
+)
+def test_a_list_that_does_not_begin_with_padding_and_eos_is_refused(t2t, first, taken, capsys):
     """T2T's list for the Penn Treebank is one: its words have the IDs of padding and EOS."""
     folder, model, hparams, _ = t2t
-    arrays = t2t_arithmetic.draw_variables(model, hparams, len(WORDS) + 1)
+    arrays = t2t_arithmetic.draw_variables(model, hparams, len(WORDS) + len(first))
     t2t_files.write_checkpoint(folder / "t2t", arrays)
-    write_words(folder / "data", "vocab.lmptb.10000", reserved=["of"])
+    write_words(folder / "data", "vocab.lmptb.10000", reserved=first)
     line = t2t_files.refused(folder, capsys, "--problem=languagemodel_ptb10k")
     assert (
-        "lmptb.10000 does not begin with <pad> and <EOS>: T2T took its first two words (of, the"
+        f"lmptb.10000 does not begin with <pad> and <EOS>: T2T took its first two words ({taken})"
         in line
     )
     write_words(folder / "data", "vocab.lmptb.10000", reserved=[])

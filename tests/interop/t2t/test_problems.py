@@ -277,6 +277,20 @@ def test_tokens_are_listed_by_the_user(upstream, folders, caplog):
     assert words == ["<pad>", "<EOS>", "<UNK>", "a", "b"]
 
 
+def test_records_that_t2t_may_have_made_with_tokens_alone_are_named(upstream, folders, caplog):
+    registry.register_problem("usr_tokens")(FromFile)
+    for name in ("inputs.train", "targets.train", "inputs.eval", "targets.eval", "vocab"):
+        pathlib.Path(folders[1], f"{name}.txt").write_text("a\nb\n")
+    found = generate("usr_tokens", folders)
+    pathlib.Path(folders[0], "vocab.usr_tokens.tokens").write_text("a\nb\n")
+    message = "usr_tokens.tokens does not begin with <pad> and <EOS>: the ids of its tokens are not"
+    found.existing_filepaths(folders[0], "train")
+    assert message not in caplog.text
+    pathlib.Path(folders[0], "usr_tokens.fingerprint.json").unlink()
+    found.existing_filepaths(folders[0], "train")
+    assert message in caplog.text
+
+
 def test_the_last_pairs_are_held_out_without_files_of_evaluation(upstream, folders):
     registry.register_problem("usr_tokens")(FromFile)
     words = [f"w{number}" for number in range(40)]

@@ -10,7 +10,7 @@ from t2t_lite.data.generation import generator
 from t2t_lite.data.generation.config import DatagenOptions
 from t2t_lite.data.records import read_examples
 from t2t_lite.errors import DataError, UserError
-from t2t_lite.interop.t2t import metrics, text_encoder, text_problems
+from t2t_lite.interop.t2t import generator_utils, metrics, text_encoder, text_problems
 from t2t_lite.interop.t2t.adapter import adapted
 from t2t_lite.interop.t2t.modalities import ModalityType
 from t2t_lite.text.text_encoder import ClassLabelEncoder
@@ -71,6 +71,32 @@ def test_encoded_samples_have_t2ts_ids(upstream, tmp_path):
     found = generate(registry.problem("usr_encoding"), tmp_path)
     ids = sorted((example["inputs"], example["targets"]) for example in found)
     assert ids == [([99, 1], [2, 1]), ([101, 1], [4, 1])]
+
+
+def test_files_that_a_class_writes_itself_have_the_ids_of_labels(upstream, tmp_path):
+    class Writing(Encoding):
+        def generate_data(self, data_dir, tmp_dir, task_id=-1):
+            generator_utils.generate_dataset_and_shuffle(
+                self.generate_encoded_samples(data_dir, tmp_dir, "train"),
+                self.training_filepaths(data_dir, 1, shuffled=False),
+                self.generate_encoded_samples(data_dir, tmp_dir, "eval"),
+                self.dev_filepaths(data_dir, 1, shuffled=False),
+            )
+
+    registry.register_problem("usr_writing")(Writing)
+    found = generate(registry.problem("usr_writing"), tmp_path)
+    ids = sorted((example["inputs"], example["targets"]) for example in found)
+    assert ids == [([99, 1], [2, 1]), ([101, 1], [4, 1])]
+
+
+def test_texts_before_sources_and_targets_are_not_for_labels(upstream, tmp_path):
+    """As in T2T, whose classes of labels and numbers do not read these members."""
+    own = ("num_classes", "vocab_type", "dataset_splits", "generate_samples")
+    members = {name: vars(Encoding)[name] for name in own}
+    members |= {"inputs_prefix": "x", "targets_prefix": "y"}
+    kind = type("Prefixed", (text_problems.Text2ClassProblem,), members)
+    found = generate(adapted(kind()), tmp_path)
+    assert ([99, 1], [2, 1]) in [(example["inputs"], example["targets"]) for example in found]
 
 
 def test_encoded_samples_are_of_text(upstream, tmp_path):

@@ -48,6 +48,14 @@ def test_numbers_are_floats_in_examples(tmp_path):
     assert problem.has_numbers
 
 
+def test_texts_before_sources_and_targets_are_not_for_numbers(tmp_path):
+    prefixes = {"inputs_prefix": "x", "targets_prefix": "1"}
+    problem = adapted(type("Shares", (Shares,), prefixes)())
+    assert generate(problem, tmp_path) == [[0.25], [0.5]]
+    sources = read_examples(problem.existing_filepaths(str(tmp_path), "train"), ("targets",))
+    assert [99, 51, 1] in [example["inputs"] for example in sources]
+
+
 def test_samples_may_be_encoded_by_the_class(tmp_path):
     assert generate(adapted(Encodes()), tmp_path) == [[0.5], [1.0]]
 
