@@ -46,7 +46,7 @@ class Bleu(SacrebleuMetric):
         ]
 
     def caution(self, segments: Sequence[Segment]) -> str:
-        """Returns that the references are too short, if they are."""
+        """Returns that the references have too few words, or words without spaces, if so."""
         return _caution(cast("BLEU", self._counter), [segment.reference for segment in segments])
 
     def score(self, totals: Sequence[float]) -> float:
@@ -140,9 +140,7 @@ def likeness_bleu(outputs: Sequence[str], expected: Sequence[str]) -> BleuScore:
     from sacrebleu.metrics.bleu import BLEU
 
     _check(outputs, expected)
-    text = "\n".join(expected)
-    is_unspaced = len(regex.findall(f"[{UNSPACED}]", text)) > len(text.split())
-    metric = BLEU(tokenize="char" if is_unspaced else "13a", effective_order=True)
+    metric = BLEU(tokenize="char" if _is_unspaced(expected) else "13a", effective_order=True)
     return _score(metric, outputs, expected)
 
 
@@ -189,14 +187,24 @@ def _score(metric: "BLEU", hypotheses: Sequence[str], references: Sequence[str])
 
 def _caution(metric: "BLEU", references: Sequence[str]) -> str:
     order = metric.max_ngram_order
-    if any(len(text.split()) >= order for text in references) or not any(references):
-        return ""
-    if metric.corpus_score(references, [references]).score:
-        return ""
-    return (
-        f"no reference has {order} words as this score counts them, so that even equal outputs "
-        "score 0; use chrf or exact_match, for Chinese bleu_zh"
-    )
+    are_short = any(references) and all(len(text.split()) < order for text in references)
+    if are_short and not metric.corpus_score(references, [references]).score:
+        return (
+            f"no reference has {order} words as this score counts them, so that even equal outputs "
+            "score 0; use chrf or exact_match, for Chinese bleu_zh"
+        )
+    if metric.tokenizer_signature == Bleu.tokenize and _is_unspaced(references):
+        return (
+            "most of the references is in a script without spaces between words, so that a "
+            "sentence counts as one word, unless spaces were added; use chrf, for Chinese bleu_zh"
+        )
+    return ""
+
+
+def _is_unspaced(texts: Sequence[str]) -> bool:
+    """Whether most of the texts is in scripts without spaces between words."""
+    text = "\n".join(texts)
+    return len(regex.findall(f"[{UNSPACED}]", text)) > len(text.split())
 
 
 def _check(hypotheses: Sequence[str], references: Sequence[str]) -> None:

@@ -160,13 +160,20 @@ def test_labels_of_metrics_are_unique():
         ("bleu_zh", ["你好", "谢"], "no reference has 4 words"),
         ("bleu", ["dog", "two, cats"], "no reference has 4 words"),
         ("bleu", ["dog", "two cats, no dog"], ""),
+        (
+            "bleu",
+            ["我们 在 New York Times 报道", "今天天气很好", "他们去了北京", "我喜欢读书"],
+            "in a script without spaces between words",
+        ),
+        ("bleu_zh", ["我们 在 New York Times 报道", "今天天气很好"], ""),
+        ("bleu", ["a street of Tokyo, 東京, is on the list"], ""),
         ("bleu", ["two,cats,"], ""),  # 4 tokens
         ("bleu_zh", ["这本书。"], ""),
         ("bleu", [""], ""),
     ],
 )
 @pytest.mark.parametrize("is_right", [True, False])
-def test_references_too_short_for_bleu_are_reported(metric, references, caution, is_right, caplog):
+def test_references_unfit_for_bleu_are_reported(metric, references, caution, is_right, caplog):
     outputs = [Output(text if is_right else "one two three four") for text in references]
     score_outputs(metric, outputs, references)
     if metric == "bleu":
