@@ -51,6 +51,11 @@ class MeanOfEncoder(Seq2Seq):
     def make_layers(self) -> None:
         """See `Seq2Seq.make_layers`."""
         h = self.hparams
+        if h.prepends_inputs:
+            raise UsageError(
+                f"hparam prepend_mode={h.prepend_mode}: {self.kind_of_outputs} are no text to "
+                "prepend a source to; set it to none"
+            )
         outputs = self.targets_vocab_size - len(RESERVED_TOKENS)
         if outputs < 1:
             raise UsageError(
