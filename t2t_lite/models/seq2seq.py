@@ -264,13 +264,15 @@ class Seq2Seq(_Embeddings, _SourceAttention, abc.ABC):
         """Prepares `fit`, as Keras does.
 
         Raises:
-            UsageError: the hparams ask for an objective, such as R-Drop, that `fit` does not know.
+            UsageError: the hparams ask for an objective, such as R-Drop, that `fit` does not know,
+                or for alignments, which it does not read.
         """
-        if name := self.hparams.objective:
+        h = self.hparams
+        if name := h.objective or ("guided_alignment_weight" if h.is_guided else ""):
+            what = h.objectives.get(name, "guided alignment")
             raise UsageError(
-                f"hparam {name}={getattr(self.hparams, name)}: {self.hparams.objectives[name]} "
-                "works in t2t-trainer and t2t_lite.train, not in fit; for fit, build the model "
-                f"with {name}=0"
+                f"hparam {name}={getattr(h, name)}: {what} works in t2t-trainer and "
+                f"t2t_lite.train, not in fit; for fit, build the model with {name}=0"
             )
         return super().make_train_function(*args, **kwargs)
 

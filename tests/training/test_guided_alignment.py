@@ -112,6 +112,17 @@ def test_the_attention_to_the_source_is_that_of_the_head():
 
 
 @pytest.mark.integration
+def test_fit_refuses_what_it_would_leave_out():
+    model = guided()
+    model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    features = {name: ids[0].numpy() for name, ids in ragged_batch().items()}
+    with pytest.raises(
+        UsageError, match=r"guided_alignment_weight=0\.7: guided alignment works in t2"
+    ):
+        model.fit(features, features["targets"], verbose=0)
+
+
+@pytest.mark.integration
 def test_models_without_such_a_head_are_refused():
     with pytest.raises(
         UsageError, match=r"guided_alignment_weight=0\.7: this model has no attention"
