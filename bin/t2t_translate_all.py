@@ -30,8 +30,21 @@ COMMAND = Command(
             WAIT_MINUTES,
         ),
         "How": (
-            Flag("beam_size", int, 4, "Beams of the search.", minimum=1),
-            Flag("alpha", float, 0.6, "Length penalty of the search.", minimum=-10, maximum=10),
+            Flag(
+                "beam_size",
+                int,
+                None,
+                "Beams of the search (default: the run's own, as in t2t-decoder).",
+                minimum=1,
+            ),
+            Flag(
+                "alpha",
+                float,
+                None,
+                "Length penalty of the search (default: the run's own).",
+                minimum=-10,
+                maximum=10,
+            ),
         ),
         "Result": (
             Flag(
@@ -61,6 +74,8 @@ def main(args: types.SimpleNamespace) -> None:
         from t2t_lite.runs import checkpoint_files, followers, run_folder
     run = run_folder.RunFolder.open(args.model_dir)
     place = files.text_digest(os.path.abspath(args.translations_dir))
+    given = {name: getattr(args, name) for name in ("beam_size", "alpha")}
+    search = ",".join(f"{name}={value}" for name, value in given.items() if value is not None)
     checkpoint = ""
     for checkpoint in followers.checkpoints_of(
         run.folder,
@@ -74,7 +89,7 @@ def main(args: types.SimpleNamespace) -> None:
             checkpoint_path=(checkpoint,),
             decode_from_file=args.source,
             decode_to_file=os.path.join(args.translations_dir, name),
-            decode_hparams=f"beam_size={args.beam_size},alpha={args.alpha}",
+            decode_hparams=search,
         )
         run_once(config, "t2t-translate-all")
     if not checkpoint:

@@ -32,6 +32,8 @@ _OTHER_DEFAULTS = {
     ("t2t-trainer", "autotune_maximize"),
     ("t2t-decoder", "worker_gpu"),
     ("t2t-avg-checkpoints", "output_path"),
+    ("t2t-translate-all", "beam_size"),
+    ("t2t-translate-all", "alpha"),
 }
 
 

@@ -45,6 +45,7 @@ def test_every_checkpoint_translates_once_in_order(tmp_path, run_dir, monkeypatc
     configs.clear()
     assert run(*flags, "--min_steps=20") == 0
     assert [config.decode_to_file for config in configs] == [f"{stem}-{n}" for n in (20, 100)]
+    assert {config.decode_hparams for config in configs} == {""}, "the run's own search"
 
 
 def test_translations_of_checkpoints_that_come_later(tmp_path, run_dir, monkeypatch):
