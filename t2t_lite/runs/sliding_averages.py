@@ -77,16 +77,15 @@ def average_arriving(
     folder = pathlib.Path(output_dir)
     averages = _Averages(run, folder, count, min_steps)
 
-    def is_done(path: str) -> bool:
-        return step_of(path) < min_steps or is_whole(str(folder / os.path.basename(path)))
+    def is_done(path: str) -> bool:  # false at first: averages of another count are to go
+        return step_of(path) < min_steps or averages.is_right(path)
 
     name = f"average-{files.text_digest(str(folder.absolute()))}"
     for _ in followers.checkpoints_of(run.folder, name, is_done, minutes, before=count - 1):
         there = averages.sources()
         if len(there) >= count:
             yield from averages.update(there)
-    if not whole_checkpoints(folder):
-        averages.enough_sources()
+    averages.require_one()
 
 
 class _Averages:
@@ -134,6 +133,16 @@ class _Averages:
                 "--keep_checkpoint_max"
             )
         return there
+
+    def is_right(self, source: str) -> bool:
+        """Whether `update` has written, or found right, the average that ends with a checkpoint."""
+        return str(self._folder / os.path.basename(source)) in self._right
+
+    def require_one(self) -> None:
+        """Raises UserError if there is no average of so many checkpoints."""
+        there = whole_checkpoints(self._folder)
+        if not self._right and all(_fault(path, self._run, None, self._count) for path in there):
+            self.enough_sources()
 
     def update(self, sources: Sequence[str]) -> list[str]:
         """Writes the averages that are missing, and deletes wrong ones.

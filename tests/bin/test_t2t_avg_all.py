@@ -299,6 +299,24 @@ def test_too_few_checkpoints_are_an_error_after_the_wait_too(add, tmp_path, caps
 
 
 @pytest.mark.integration
+def test_means_of_another_number_are_recomputed_beside_a_training_too(
+    add, tmp_path, capsys, monkeypatch
+):
+    """Or are an error, as without a wait; but right ones whose checkpoints are gone are none."""
+    monkeypatch.setattr(waiting, "_POLL", 0.001)
+    assert average_all(*flags(tmp_path, 1)) == 0
+    assert average_all(*flags(tmp_path, 5), "--wait_minutes=0.001") == 1
+    assert "fewer than 5: lower --n" in capsys.readouterr().err
+    assert average_all(*flags(tmp_path, 3), "--wait_minutes=0.001") == 0
+    wanted = {3: {1.0}, 10: {float(np.float32(8 / 3))}}
+    assert means(tmp_path / "avg") == wanted
+    for path in (tmp_path / "run").glob("model.ckpt-[12].*"):
+        path.unlink()
+    assert average_all(*flags(tmp_path, 3), "--wait_minutes=0.001") == 0
+    assert means(tmp_path / "avg") == wanted
+
+
+@pytest.mark.integration
 def test_what_was_averaged_before_is_not_read_for_each_new_checkpoint(
     add, arriving, tmp_path, monkeypatch
 ):
