@@ -215,6 +215,15 @@ class DecodeHParams(HParams):
                 "every number of words; leave it out, or set well_formed=false"
             )
 
+    def require_one_output(self) -> None:
+        """Raises UsageError if more is to be written of each output than its text."""
+        for name in ("return_beams", "write_beam_scores"):
+            if getattr(self, name):
+                raise UsageError(
+                    f"{self.noun} {name}=true: evaluations read the best output alone; leave it "
+                    "out, or decode with t2t-decoder"
+                )
+
     @property
     def _ranks(self) -> bool:
         """Whether the search ranks hypotheses, as a beam search does."""

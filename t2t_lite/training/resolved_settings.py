@@ -81,7 +81,9 @@ def resolve_decode_hparams(config: TrainerConfig, run: RunFolder | None = None) 
     Raises:
         UsageError: a setting is invalid, or cannot be had during training.
     """
-    if dtype := DecodeHParams().override(config.decode_hparams).dtype:
+    given = DecodeHParams().override(config.decode_hparams)
+    given.require_one_output()
+    if dtype := given.dtype:
         raise UsageError(
             f"decode hparam dtype={dtype}: evaluations during training decode with the model that "
             "is trained; leave it out, or train with --hparams=dtype=..."

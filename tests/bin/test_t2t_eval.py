@@ -189,6 +189,12 @@ def test_a_type_that_the_engine_does_not_compute_in_is_refused(folder):
     assert "--compute_type=int8 needs --engine=ctranslate2" in refusal(t2t_eval.main, *flags)
 
 
+@pytest.mark.parametrize("name", ["return_beams", "write_beam_scores"])
+def test_more_than_the_best_output_is_refused(folder, name):
+    flags = f"--output_dir={folder}", "--checkpoint_path=best", f"--decode_hparams={name}=true"
+    assert f"hparam {name}=true: evaluations read the best" in refusal(t2t_eval.main, *flags)
+
+
 def test_scores_of_outputs_overwrite_no_file_of_the_run(folder):
     checkpoint = f"--checkpoint_path={folder}/best.ckpt-10"
     flags = checkpoint, f"--output_dir={folder}", f"--segment_scores={folder}/metrics.jsonl"

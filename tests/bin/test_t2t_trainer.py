@@ -71,6 +71,10 @@ _SEED, _WHOLE = f"--random_seed={2**32}", "expected a whole number"
         ("--hparams=hidden_size=8.5", "hparam hidden_size='8.5': expected a whole number"),
         ("--decode_hparams=beem_size=2", "unknown decode hparam 'beem_size'; did you mean"),
         ("--decode_hparams=beam_size=0", f"decode hparam beam_size=0: {_WHOLE}, at least 1"),
+        *(
+            (f"--decode_hparams={name}=1", f"decode hparam {name}=true: evaluations read the best")
+            for name in ("return_beams", "write_beam_scores")
+        ),
         (
             "--schedule=trian",
             "continuous_train_and_eval, train, evaluate, continuous_eval, ",
