@@ -231,12 +231,28 @@ def eval_dataset(
         last batch of a bucket is filled with rows of padding to a multiple of W.
     """
     reader = reader.of_evaluation()
-    records = tf.data.Dataset.range(len(paths)).flat_map(_file_reader(paths))
-    chunks = records.batch(_MEASURED_RECORDS).map(lambda *chunk: (tf.constant(0, tf.int64), chunk))
-    examples = _bucketed(chunks, scheme, reader)
+    examples = _eval_examples(paths, scheme, reader)
     if limit is not None:
         examples = _grouped(examples, scheme, parts=1).take(limit).unbatch()
     return _padded(_grouped(examples, scheme, parts), reader, parts)
+
+
+@_without_autograph
+def has_more_batches(
+    paths: Sequence[str], scheme: BatchingScheme, reader: ExampleReader, limit: int
+) -> bool:
+    """Whether `eval_dataset` with this limit leaves examples out; the arguments are the same."""
+    examples = _eval_examples(paths, scheme, reader.of_evaluation())
+    return any(True for _ in _grouped(examples, scheme, parts=1).skip(limit).take(1))
+
+
+def _eval_examples(
+    paths: Sequence[str], scheme: BatchingScheme, reader: ExampleReader
+) -> tf.data.Dataset:
+    """Returns the examples of evaluations, in the order of the files, as `_bucketed` does."""
+    records = tf.data.Dataset.range(len(paths)).flat_map(_file_reader(paths))
+    chunks = records.batch(_MEASURED_RECORDS).map(lambda *chunk: (tf.constant(0, tf.int64), chunk))
+    return _bucketed(chunks, scheme, reader)
 
 
 def _seeds_by_epoch(seed: int) -> Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]:

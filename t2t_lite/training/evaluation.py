@@ -24,7 +24,7 @@ import tensorflow as tf
 
 from t2t_lite.data.batching import BatchingScheme
 from t2t_lite.data.example_reader import ExampleReader, naming_bad_file
-from t2t_lite.data.input_pipeline import eval_dataset
+from t2t_lite.data.input_pipeline import eval_dataset, has_more_batches
 from t2t_lite.data.problem import SPLIT_FILE_NAMES
 from t2t_lite.decoding.dataset_decoding import Decodes, decode_examples
 from t2t_lite.decoding.decoder import Decoder
@@ -139,6 +139,8 @@ class Evaluator:
         with self._stop.at_once():
             evaluated = [self._evaluated(step, part) for part in self.parts]
         values = combined({one.part.label: one.values for one in evaluated})
+        if limit := max(one.limit for one in evaluated):
+            values["first_batches"] = limit
         writer.write(kind, step, {**values, **self.of_split, **(others or {})})
         for one in evaluated:
             if one.samples:
@@ -146,7 +148,7 @@ class Evaluator:
             one.log(step, self._place(one.part.label))
         if len(evaluated) > 1:
             place = self._place(f"mean of {len(evaluated)}")
-            _log_values(step, place, values, mean_summaries(self.parts, values))
+            _log_values(step, place, values, limit, mean_summaries(self.parts, values))
         self._callbacks.evaluation(step, values)
 
     def require_data(self) -> None:
@@ -155,8 +157,8 @@ class Evaluator:
             part.problem.existing_filepaths(self._data_dir, self._split)
 
     @functools.cached_property
-    def _data(self) -> dict[str, tuple[list[str], tf.data.Dataset]]:
-        """The files of the split, and its batches, by the label of the part.
+    def _data(self) -> dict[str, tuple[list[str], tf.data.Dataset, int]]:
+        """By label the files of the split, its batches, and the limit; 0: there are no more.
 
         Created once: TensorFlow never frees the functions of a dataset.
         """
@@ -167,21 +169,23 @@ class Evaluator:
             paths = part.problem.existing_filepaths(self._data_dir, self._split)
             reader = self._readers[part.label]
             batches = eval_dataset(paths, scheme, reader, parts=replicas, limit=self._limit)
-            by_label[part.label] = paths, batches
+            with naming_bad_file(paths, part.problem.float_sides):
+                has_more = has_more_batches(paths, scheme, reader, self._limit)
+            by_label[part.label] = paths, batches, self._limit if has_more else 0
         return by_label
 
     def _evaluated(self, step: int, part: Part) -> "_Evaluated":
         """Evaluates a part."""
-        paths, batches = self._data[part.label]
+        paths, batches, limit = self._data[part.label]
         with naming_bad_file(paths, part.problem.float_sides):
             values = self._teacher_forced(self._workers.collective_steps(batches))
             if not self._decodes:
-                return _Evaluated(part, values)
+                return _Evaluated(part, values, limit)
             try:
                 decodes = self.decoded(part)
             except NoOutputError as error:
                 values |= dict.fromkeys(output_metrics(part.metrics), math.nan)
-                return _Evaluated(part, values, error=error)
+                return _Evaluated(part, values, limit, error=error)
             images = attention_images(self._model, paths, self._readers[part.label])
             _give_back_memory()
             scores = self.scores(step, part, decodes)
@@ -189,7 +193,7 @@ class Evaluator:
             values |= score.values
         samples = sample_table(decodes), images
         summaries = [score.summary for score in scores]
-        return _Evaluated(part, values, samples, summaries, decodes.only_output())
+        return _Evaluated(part, values, limit, samples, summaries, decodes.only_output())
 
     def decoded(self, part: Part) -> Decodes:
         """Decodes a part of the split with the current weights.
@@ -224,6 +228,7 @@ class _Evaluated:
     Attributes:
         part: what was evaluated.
         values: by name, without its label.
+        limit: the number of batches whose loss and accuracy these are; 0: all.
         samples: for TensorBoard; None if there are no outputs.
         summaries: of its metrics.
         only_output: what all sources have; None: they have several.
@@ -232,6 +237,7 @@ class _Evaluated:
 
     part: Part
     values: Values
+    limit: int
     samples: tuple[list[list[str]], Sequence[np.ndarray]] | None = None
     summaries: Sequence[str] = ()
     only_output: str | None = None
@@ -240,7 +246,7 @@ class _Evaluated:
     def log(self, step: int, place: str) -> None:
         """Logs the values; or that the model gives NaN in decoding, in which training continues."""
         if self.error is None:
-            _log_values(step, place, self.values, self.summaries)
+            _log_values(step, place, self.values, self.limit, self.summaries)
             if self.only_output is not None:
                 log.warning(
                     "step %d: all outputs are %r, whatever the source. Early in training, that is "
@@ -262,8 +268,12 @@ class _Evaluated:
         )
 
 
-def _log_values(step: int, place: str, values: Values, summaries: Sequence[str]) -> None:
+def _log_values(
+    step: int, place: str, values: Values, limit: int, summaries: Sequence[str]
+) -> None:
     forced = [form % values[name] for name, form in _LOGGED.items() if name in values]
+    if limit:
+        forced.append(f"(first {limit} batches)")
     log.info("step %d, %s: %s", step, place, "  ".join([*forced, *summaries]))
 
 

@@ -10,7 +10,7 @@ from support.corpora import write_corpus
 from t2t_lite.data import records
 from t2t_lite.data.batching import UNLIMITED, batching_scheme
 from t2t_lite.data.example_reader import ExampleReader, naming_bad_file
-from t2t_lite.data.input_pipeline import eval_dataset, train_dataset
+from t2t_lite.data.input_pipeline import eval_dataset, has_more_batches, train_dataset
 from t2t_lite.errors import DataError
 
 SCHEME = batching_scheme(60, max_length=20, min_length_bucket=5, length_bucket_step=1.5)
@@ -214,6 +214,15 @@ def test_a_limited_evaluation_has_the_same_examples_in_any_number_of_parts(corpu
     wanted = sorted(pair for batch in unlimited for pair in pairs(batch))
     assert (len(wanted) < len(examples)) == (limit < 1000)
     assert [seen(parts) for parts in (1, 2, 5)] == [wanted] * 3
+
+
+@pytest.mark.integration
+def test_whether_a_limit_leaves_out_examples_is_known(corpus):
+    given = corpus[0], KEEP_ALL, ExampleReader()
+    batches = len(take(eval_dataset(*given, parts=1), None))
+    limits = 1, batches - 1, batches, 1000
+    found = [has_more_batches(*given, limit) for limit in limits]
+    assert found == [True, True, False, False]
 
 
 def test_evaluation_can_drop_long_examples(corpus):

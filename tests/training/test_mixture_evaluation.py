@@ -208,9 +208,15 @@ def test_devices_change_no_value(run, data, tmp_path):
     assert_same(evaluation(run, data, tmp_path, count=2), trained)
 
 
-def test_a_limit_is_for_each_member(run, data, tmp_path):
+def test_a_limit_is_for_each_member_and_is_recorded_and_logged(run, data, tmp_path, caplog):
     (*_, whole) = records_of(run[0], "eval")
-    part = evaluation(run, data, tmp_path, limit=1)
+    with caplog.at_level(logging.INFO):
+        part = evaluation(run, data, tmp_path, limit=1)
+    assert part["first_batches"] == 1
+    assert "first_batches" not in whole
+    shown = [line for line in caplog.messages if line.startswith("step 60, eval split")]
+    assert [line.count("  (first 1 batches)  chrF") for line in shown] == [1, 1, 1]
+    assert not any("(first" in line for line in run[1])
     for name in ("target_tokens__de", "target_tokens__zh"):
         assert 0 < part[name] <= 64 < whole[name], "a batch of 64 subwords"
     assert part["chrf"] == whole["chrf"], "all is decoded"
