@@ -74,6 +74,7 @@ def run(config: TrainerConfig, callbacks: Sequence[Callback] = ()) -> None:
             _wait_for_run(folder, config.eval_timeout_mins)
             opened = open_for_evaluation(config.run_settings, resolve_hparams(config))
             _refuse_trainers_other_split(opened, config)
+            _warn_of_other_choice(opened, config)
             called.tell(opened)
             _Following(config, schedule, opened, stop, called).follow(follower)
         followers.delete_leftovers(folder)
@@ -111,6 +112,21 @@ def _refuse_trainers_other_split(run: RunFolder, config: TrainerConfig) -> None:
             f"the trainer of {run.folder} evaluates with {own}, and the best checkpoint would be "
             f"chosen by both splits: give {own}, or let the trainer have --schedule=train"
         )
+
+
+def _warn_of_other_choice(run: RunFolder, config: TrainerConfig) -> None:
+    """Warns of flags that would choose other best checkpoints than the trainer's, which count."""
+    if config.schedule != "continuous_eval":
+        return
+    trainers = {"keep_best_max": run.settings.keep_best_max, "best_metric": criterion_of(run).name}
+    for name, value in trainers.items():
+        given = getattr(config, name)
+        if value is not None and given not in ("", value):
+            log.warning(
+                "--%s=%s has no effect: the best checkpoints of %s are chosen with --%s=%s, as its "
+                "trainer was started",
+                *(name, given, run.folder, name, value),
+            )
 
 
 def _search(hparams: DecodeHParams) -> str:

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from support.small_runs import make_config
+from t2t_lite import registry
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.runs import checkpoint_files, metrics_jsonl, selection
 from t2t_lite.runs.run_settings import RunSettings
@@ -67,6 +68,29 @@ def test_an_evaluator_on_dev_goes_on_whatever_the_flag_of_a_trainer_that_evaluat
     (tmp_path / "metrics.jsonl").write_text('{"kind": "eval", "step": 2}\n')
     config = make_config("data", "run", schedule="continuous_eval", eval_use_test_set=False)
     following._refuse_trainers_other_split(run, config)
+
+
+@pytest.mark.parametrize(
+    ("flags", "warned"),
+    [
+        ({"keep_best_max": 5, "best_metric": "loss"}, []),
+        ({"keep_best_max": 5}, []),
+        ({"keep_best_max": 3, "best_metric": "loss"}, ["--keep_best_max=3 has no effect"]),
+        ({"keep_best_max": 5, "best_metric": "bleu"}, ["--best_metric=bleu has no effect"]),
+        ({"keep_best_max": 3, "schedule": "continuous_decode"}, []),
+    ],
+)
+def test_an_evaluator_warns_that_the_trainers_flags_choose_the_best(
+    flags, warned, tmp_path, caplog
+):
+    names = {"problem": "p", "model": "m", "hparams_set": "s"}
+    given = RunSettings(**names, best_metric="loss", keep_best_max=5)
+    run = SimpleNamespace(
+        settings=given, folder=tmp_path / "run", problem=registry.problem("text2text_tmpdir")
+    )
+    config = make_config("data", "run", **{"schedule": "continuous_eval", **flags})
+    following._warn_of_other_choice(run, config)
+    assert [line.partition(":")[0] for line in caplog.messages] == warned
 
 
 @pytest.mark.parametrize(
