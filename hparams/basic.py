@@ -76,10 +76,15 @@ class BasicHParams(HParams):
         minimum=1,
     )
     batch_shuffle_size: int = setting(
-        512, "Batches per replica in the shuffle buffer; 0: no shuffling.", minimum=0
+        512,
+        "Batches per replica in the shuffle buffer; 0: batches come as they fill. Examples are "
+        "shuffled in any case.",
+        minimum=0,
     )
     eval_drop_long_sequences: bool = setting(
-        False, "Evaluation, too, drops examples by min_length and max_length."
+        False,
+        "Loss and accuracy of evaluations, too, leave out examples by min_length and max_length; "
+        "outputs are of all.",
     )
     max_input_seq_length: int = setting(
         0, "Subwords; longer sources are cut, keeping their EOS; 0: no limit.", minimum=0
