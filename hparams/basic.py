@@ -363,6 +363,14 @@ class BasicHParams(HParams):
         """Micro-batches per update and replica, at least 1."""
         return max(1, self.optimizer_multistep_accumulate_steps)
 
+    @property
+    def learning_rate_end(self) -> int | None:
+        """The number of updates after which the learning rate is 0 for good; None: it never is."""
+        factors = "".join(self.learning_rate_schedule.split()).split("*")
+        if "single_cycle_cos_decay" not in factors or self.learning_rate_minimum:
+            return None
+        return self.learning_rate_warmup_steps + self.learning_rate_decay_steps
+
 
 def _check_parts(frozen: str) -> None:
     for part in frozen.split("+") if frozen else ():

@@ -10,7 +10,7 @@ import tensorflow as tf
 from t2t_lite import files, registry
 from t2t_lite.data.generation import fingerprint
 from t2t_lite.data.problem import DatasetSplit
-from t2t_lite.errors import UsageError
+from t2t_lite.errors import UsageError, warn_once
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.runs import opening, run_creation
 from t2t_lite.runs.model_match import mismatch
@@ -18,7 +18,7 @@ from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.settings import meant_by
 from t2t_lite.training.cluster.rendezvous import Settings
-from t2t_lite.training.config import TrainerConfig
+from t2t_lite.training.config import FOLLOWING, TrainerConfig
 from t2t_lite.training.learning_rate import warn_of_unread
 from t2t_lite.training.objectives import objective_of
 
@@ -29,7 +29,7 @@ _OWN = {"worker_hosts", "worker_id", "data_dir", "output_dir"}
 
 
 def resolve_hparams(config: TrainerConfig) -> BasicHParams:
-    """Returns the hyperparameter set with the run's changes; warns of those without effect.
+    """Returns the hyperparameter set with the run's changes; warns of what has no effect.
 
     With the hparam `warm_start_model`, fields that describe the model come from the run that it
     continues.
@@ -54,7 +54,25 @@ def resolve_hparams(config: TrainerConfig) -> BasicHParams:
         hparams = _with_model_of_warm_start(config, hparams).override(config.hparams)
     objective_of(model, hparams).require_possible(hparams)
     warn_of_unread(hparams, meant_by(config.hparams))
+    _warn_of_rate_0(config, hparams)
     return hparams.freeze()
+
+
+def _warn_of_rate_0(config: TrainerConfig, hparams: BasicHParams) -> None:
+    """Warns of updates that change nothing because the learning rate is 0."""
+    end, steps = hparams.learning_rate_end, config.train_steps
+    if end is None or steps <= end or config.schedule in ("evaluate", *FOLLOWING):
+        return
+    zero = f"the learning rate is 0 after {end:,} updates"
+    if config.train_minutes and steps == TrainerConfig.train_steps:  # perhaps it never gets there
+        minutes = f"--train_minutes={config.train_minutes:g}"
+        log.info("%s: if %s suffices for more, they change nothing", zero, minutes)
+        return
+    warn_once(
+        f"{zero}, and the rest of --train_steps={steps} changes nothing: give --train_steps={end}; "
+        "or, in a new run, --hparams=learning_rate_decay_steps="
+        f"{steps - hparams.learning_rate_warmup_steps}, with which the rate falls to 0 at the end"
+    )
 
 
 def _with_model_of_warm_start(config: TrainerConfig, hparams: BasicHParams) -> BasicHParams:

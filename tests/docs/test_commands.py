@@ -3,6 +3,7 @@
 import ast
 import functools
 import importlib
+import math
 import pathlib
 import re
 import shlex
@@ -52,6 +53,16 @@ def test_commands_parse_and_name_what_is_registered(pages, name):
                 check_names(parse(command, words))
                 found += 1
     assert found == sum(len(re.findall(r"\bt2t-[a-z-]+(?= )", code)) for code in bash(pages, name))
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_trainings_learn_until_their_last_update(pages, name):
+    lines = [line for code in bash(pages, name) for line in command_lines(code)]
+    for words in (line[1:] for line in lines if line[0].endswith("t2t-trainer")):
+        flags = parse("t2t-trainer", words)
+        if flags["problem"] and flags["hparams_set"] and flags["hparams_set"] not in _OWN:
+            hparams = registry.hparams(flags["hparams_set"]).override(flags["hparams"])
+            assert (hparams.learning_rate_end or math.inf) >= flags["train_steps"], words
 
 
 @pytest.mark.parametrize("name", PAGES)

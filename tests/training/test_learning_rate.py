@@ -119,6 +119,17 @@ def test_schedules_have_the_rates_of_their_formulas(schedule, changes, rates):
     assert_rates(small(learning_rate_schedule=schedule, **changes), rates)
 
 
+@pytest.mark.parametrize("formula", _FACTORS)
+@pytest.mark.parametrize("minimum", [None, 0.0, 1e-9])
+def test_the_end_of_a_rate_is_where_it_becomes_0_for_good(formula, minimum):
+    """Not where a cosine turns."""
+    hparams = small(learning_rate_schedule=f"{formula} * constant", learning_rate_minimum=minimum)
+    falls = formula == "single_cycle_cos_decay" and not minimum
+    assert hparams.learning_rate_end == (50 if falls else None)
+    rates = [float(Schedule(hparams)(step)) for step in (49, 50, 51, 10**6)]
+    assert (rates[0] > 0.0 == max(rates[1:])) == falls
+
+
 @pytest.mark.parametrize(
     "optimizer", ["adam", "true_adam", "multistep_adam", "adam_w", "adafactor", "momentum"]
 )

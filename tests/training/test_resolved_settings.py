@@ -2,11 +2,12 @@
 
 import dataclasses
 import json
+import logging
 import shutil
 
 import pytest
 
-from t2t_lite.errors import UserError
+from t2t_lite.errors import UserError, warn_once
 from t2t_lite.training.cluster.rendezvous import difference
 from t2t_lite.training.config import TrainerConfig
 from t2t_lite.training.resolved_settings import resolve_hparams, shared_settings
@@ -41,6 +42,44 @@ def test_a_change_that_the_schedule_does_not_read_is_a_warning(config, caplog):
     assert [line.partition(":")[0] for line in caplog.messages] == [
         "hparam learning_rate_decay_steps has no effect"
     ]
+
+
+FALLS = (
+    "learning_rate_schedule=constant*single_cycle_cos_decay,learning_rate_warmup_steps=10,"
+    "learning_rate_decay_steps=40"
+)
+
+
+@pytest.mark.parametrize(
+    ("settings", "steps"),
+    [
+        ({}, 250_000),
+        ({"train_steps": 51}, 51),
+        ({"train_steps": 51, "train_minutes": 5.0}, 51),
+        ({"train_steps": 50}, None),
+        ({"train_minutes": 5.0}, None),
+        ({"schedule": "continuous_eval"}, None),
+        ({"schedule": "evaluate"}, None),
+        ({"hparams": f"{FALLS},learning_rate_minimum=1e-9"}, None),
+    ],
+)
+def test_updates_with_a_rate_of_0_are_a_warning(settings, steps, config, caplog):
+    warn_once.cache_clear()
+    for _ in range(2):
+        resolve_hparams(dataclasses.replace(config, **{"hparams": FALLS, **settings}))
+    warning = (
+        f"the learning rate is 0 after 50 updates, and the rest of --train_steps={steps} changes "
+        "nothing: give --train_steps=50; or, in a new run, --hparams=learning_rate_decay_steps="
+        f"{(steps or 0) - 10}, with which the rate falls to 0 at the end"
+    )
+    assert caplog.messages == ([warning] if steps else [])
+
+
+def test_minutes_that_may_end_before_the_rate_is_0_are_no_warning(config, caplog):
+    caplog.set_level(logging.INFO)
+    resolve_hparams(dataclasses.replace(config, hparams=FALLS, train_minutes=7.5))
+    line = "0 after 50 updates: if --train_minutes=7.5 suffices for more, they change nothing"
+    assert line in caplog.text
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from t2t_lite import files, json_files, registry
 from t2t_lite.errors import UsageError, UserError
+from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.runs import run_folder
 from t2t_lite.settings import meant_by
 
@@ -149,6 +150,28 @@ def trainer_flags(
         *folders.flags(),
         f"--output_dir={pathlib.Path(folders.output_dir, name)}",
     ]
+
+
+def fitted_decay(hparams_set: str, hparams: str, steps: int) -> str:
+    """Returns `--hparams` with which a learning rate that falls to 0 gets there with the training.
+
+    Args:
+        hparams_set: the set.
+        hparams: changes to it; a schedule or a length of its own stays as it is.
+        steps: updates of the training; 0: time ends it, at an update that nobody knows. Then the
+            rate falls with the inverse square root of the step, and never to 0.
+    """
+    resolved = registry.hparams(hparams_set).override(hparams)
+    assert isinstance(resolved, BasicHParams)
+    own = {"learning_rate_schedule", "learning_rate_decay_steps"}
+    if resolved.learning_rate_end is None or own & meant_by(hparams).keys():
+        return hparams
+    fitted = f"learning_rate_decay_steps={max(1, steps - resolved.learning_rate_warmup_steps)}"
+    if not steps:
+        cosine, slower = "single_cycle_cos_decay", "rsqrt_normalized_decay"
+        schedule = resolved.learning_rate_schedule.replace(cosine, slower)
+        fitted = f"learning_rate_schedule={schedule}"
+    return ",".join(filter(None, [fitted, hparams]))
 
 
 def length_flags(steps: int) -> list[str]:

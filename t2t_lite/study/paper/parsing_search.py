@@ -117,10 +117,12 @@ def _decode_hparams(beam_size: int) -> str:
 
 def trainer_flags(trial: Trial, settings: SearchSettings, folders: Folders) -> list[str]:
     """Returns the flags of t2t-trainer for a training."""
-    sets = settings.hparams_set, _hparams(trial, settings)
+    hparams = experiment_queue.fitted_decay(
+        settings.hparams_set, _hparams(trial, settings), settings.train_steps
+    )
     return [
         *experiment_queue.trainer_flags(
-            settings.problem, "transformer", *sets, folders, trial.name
+            settings.problem, "transformer", settings.hparams_set, hparams, folders, trial.name
         ),
         *experiment_queue.length_flags(settings.train_steps),
         "--schedule=train",

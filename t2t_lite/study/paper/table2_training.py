@@ -91,8 +91,11 @@ def trainer_flags(
         done: minutes of training before a kill.
     """
     system = seeds.find_row("Table 2", SYSTEMS, cell.row)
+    hparams = experiment_queue.fitted_decay(
+        system.hparams_set, settings.hparams, settings.train_steps
+    )
     common = experiment_queue.trainer_flags(
-        settings.problem, system.model, system.hparams_set, settings.hparams, folders, cell.name
+        settings.problem, system.model, system.hparams_set, hparams, folders, cell.name
     )
     if settings.train_minutes:
         length = [

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from t2t_lite import registry
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.study.paper import experiment_queue, parsing_search, table4
 from t2t_lite.study.paper.experiment_queue import Folders
@@ -146,6 +147,18 @@ def test_a_training_differs_from_its_set_in_what_is_searched(tmp_path):
     assert {"--schedule=train", "--random_seed=1", "--train_steps=9"} <= set(flags)
     run_dir = tmp_path / "dropout0.3-rate0.1"
     assert {"--data_dir=data", "--t2t_usr_dir=mine", f"--output_dir={run_dir}"} <= set(flags)
+
+
+@pytest.mark.parametrize(
+    ("changes", "length"),
+    [("", 2500), ("learning_rate_warmup_steps=1000", 2000), ("learning_rate_decay_steps=7", 7)],
+)
+def test_a_rate_that_falls_to_0_gets_there_with_the_training(changes, length, tmp_path):
+    settings = SearchSettings("p", "transformer_treebank", 3000, changes)
+    flags = parsing_search.trainer_flags(Trial(0.3, 0.1), settings, Folders("d", str(tmp_path)))
+    (hparams,) = (flag.partition("=")[2] for flag in flags if flag.startswith("--hparams="))
+    found = registry.hparams("transformer_treebank").override(hparams)
+    assert found.learning_rate_decay_steps == length
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,9 @@ from t2t_lite.study.paper.table2_training import (
 
 TINY = Table2Settings("algorithmic_reverse_decimal40", "tiny", train_minutes=20.0)
 BOTH = ["transformer", "transformer_prenorm"]
+SLOW = "learning_rate_schedule=constant*linear_warmup*rsqrt_normalized_decay"
+OWN = "learning_rate_decay_steps=7"
+BATCH = "batch_size=5"
 
 
 def but_for_rounding(value):
@@ -191,10 +194,28 @@ def test_every_training_has_the_same_length_and_30_checkpoints(tmp_path):
     } <= set(flags)
     by_steps = Table2Settings(TINY.problem, "tiny", train_steps=3001, hparams="batch_size=512")
     flags = trainer_flags(cell, by_steps, folders)
-    assert {"--train_steps=3001", "--local_eval_frequency=101", "--hparams=batch_size=512"} <= set(
-        flags
-    )
+    assert {"--train_steps=3001", "--local_eval_frequency=101"} <= set(flags)
     assert not any("minutes" in flag or "secs" in flag for flag in flags)
+
+
+@pytest.mark.parametrize(
+    ("row", "length", "hparams", "fitted"),
+    [
+        ("transformer", {"train_steps": 300}, "", "learning_rate_decay_steps=1"),  # all is warm-up
+        ("transformer_moe", {"train_steps": 3000}, BATCH, "learning_rate_decay_steps=2000"),
+        ("transformer_prenorm", {"train_minutes": 9.0}, BATCH, SLOW),
+        ("transformer", {"train_minutes": 9.0}, OWN, ""),
+        ("transformer", {"train_steps": 3000}, OWN, ""),
+        ("gnmt", {"train_minutes": 9.0}, BATCH, ""),
+        ("gnmt", {"train_steps": 3000}, "", ""),
+    ],
+)
+def test_no_rate_falls_to_0_before_the_training_ends(row, length, hparams, fitted, tmp_path):
+    """It would compare systems that learn with those that learn no more."""
+    settings = Table2Settings(TINY.problem, "tiny", **length, hparams=hparams)
+    flags = trainer_flags(Cell(row, 1), settings, Folders("data", str(tmp_path)))
+    (found,) = (flag for flag in flags if flag.startswith("--hparams="))
+    assert found == f"--hparams={','.join(filter(None, [fitted, hparams]))}"
 
 
 @pytest.mark.parametrize(("done", "left"), [(20.0, []), (12.5, ["--train_minutes=7.5"])])
