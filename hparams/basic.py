@@ -6,6 +6,7 @@ Names are those of T2T's `basic_params1`, and most of the defaults.
 import dataclasses
 import functools
 import logging
+import re
 from typing import Any, ClassVar
 
 from t2t_lite.errors import UsageError
@@ -24,6 +25,12 @@ _OF_MODEL = {
     *("hidden_size", "num_hidden_layers"),
     *("shared_embedding_and_softmax_weights", "shared_embedding", "multiply_embedding_mode"),
 }
+# Fields of models that act in training alone.
+_ACT_IN_TRAINING = ("guided_alignment_weight", "act_halting_bias_init")
+# Those whose difference the weights show: there are others, or of another shape.
+_SHOWN_BY_WEIGHTS = re.compile(
+    r"share.*|hidden_size|filter_size|num_\w*layers|\w+_channels|max_length"
+)
 
 
 @dataclasses.dataclass
@@ -346,6 +353,21 @@ class BasicHParams(HParams):
         return {
             name: steps_of_model(value) if name.endswith("_sequence") else value
             for name, value in self.model_fields().items()
+        }
+
+    def computed_otherwise(self, other: "BasicHParams") -> dict[str, tuple[Any, Any]]:
+        """Returns the values here and there of fields by which equal weights compute otherwise.
+
+        Args:
+            other: of a model that may lack some of the fields, or have more.
+        """
+        theirs = other.computed_fields()
+        return {
+            name: (value, theirs[name])
+            for name, value in self.computed_fields().items()
+            if name not in _ACT_IN_TRAINING
+            and not _SHOWN_BY_WEIGHTS.fullmatch(name)
+            and theirs.get(name, value) != value
         }
 
     @property

@@ -1,6 +1,7 @@
 """Finds and loads the trained models of a decoding run."""
 
 import dataclasses
+import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ from t2t_lite.runs.checkpoint_names import named_model
 
 if TYPE_CHECKING:
     from t2t_lite.decoding.quality import QualityModel
+
+log = logging.getLogger(__name__)
 
 
 def find_models(config: DecoderConfig) -> list[TrainedModel]:
@@ -105,6 +108,11 @@ def _find(name: str, config: DecoderConfig) -> TrainedModel:
                 "or name another run folder"
             )
     hparams = run.hparams.override(config.hparams).freeze()
+    for name, (own, trained) in hparams.computed_otherwise(run.hparams).items():
+        log.warning(
+            "--hparams=%s=%s: %s was trained with %s, and its weights compute something else",
+            *(name, own, run.folder, trained),
+        )
     run = dataclasses.replace(run, hparams=hparams)
     return TrainedModel(run, path or "").fingerprinted()
 

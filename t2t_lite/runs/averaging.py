@@ -33,8 +33,6 @@ log = logging.getLogger(__name__)
 
 _MADE_OF = "made_of"  # the variable of an average that names its checkpoints, as JSON
 _MADE_OF_KEY = f"{_MADE_OF}/.ATTRIBUTES/VARIABLE_VALUE"  # its name in the checkpoint file
-# Fields of models that act in training alone.
-_OF_TRAINING = ("guided_alignment_weight", "act_halting_bias_init")
 
 
 def newest_checkpoints(folder: pathlib.Path, count: int, minutes: float = 0.0) -> list[str]:
@@ -191,14 +189,12 @@ def _refuse_unlike(run: run_folder.RunFolder, checkpoints: Sequence[str]) -> Non
                     f"{folder} has a different {what} from {run.folder}: average only checkpoints "
                     "of runs that differ in nothing but their training"
                 )
-        theirs = other.hparams.computed_fields()
-        for name, value in run.hparams.computed_fields().items():
-            if name not in _OF_TRAINING and theirs.get(name, value) != value:
-                log.warning(
-                    "%s was trained with %s=%s, but the average has %s, as %s: average only "
-                    "models that compute the same",
-                    *(folder, name, theirs[name], value, run.folder),
-                )
+        for name, (own, theirs) in run.hparams.computed_otherwise(other.hparams).items():
+            log.warning(
+                "%s was trained with %s=%s, but the average has %s, as %s: average only models "
+                "that compute the same",
+                *(folder, name, theirs, own, run.folder),
+            )
 
 
 def _vocabulary(run: run_folder.RunFolder) -> list[bytes]:

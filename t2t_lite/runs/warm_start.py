@@ -26,8 +26,8 @@ def warm_start(model: Seq2Seq, source: str, run: RunFolder | None = None) -> Non
 
     Weights with a row for each id of a vocabulary get the rows of the ids that stand for the same
     there; the rows of other ids, the mean of those that spell them there (`vocabulary_match`). Logs
-    how many weights there are, and which keep their initial values. Only weights are copied: no
-    optimizer state, no step.
+    how many weights there are, and which keep their initial values; warns of hyperparameters with
+    which they compute something else. Only weights are copied: no optimizer state, no step.
 
     Args:
         model: the model of the new run.
@@ -70,6 +70,12 @@ def warm_start(model: Seq2Seq, source: str, run: RunFolder | None = None) -> Non
     _report("are missing there and keep their initial values", fit.missing)
     unused = [name for name, weight in theirs.items() if id(weight) not in fit.used]
     _report("exist there, but not in this model", unused)
+    for name, (own, there) in model.hparams.computed_otherwise(other.hparams).items():
+        log.warning(
+            "%s was trained with %s=%s, but this model has %s, with which the same weights compute "
+            "something else: give --hparams=%s=%s, unless you mean it",
+            *(source, name, there, own, name, there),
+        )
 
 
 @dataclasses.dataclass

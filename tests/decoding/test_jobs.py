@@ -263,6 +263,18 @@ def test_models_of_other_vocabularies_are_refused(tmp_path):
         find_models(DecoderConfig(checkpoint_path=",".join(paths)))
 
 
+@pytest.mark.parametrize(
+    ("hparams", "warning"),
+    [("num_heads=1", "=num_heads=1: {} was trained with 2, and its weights"), ("batch_size=7", "")],
+)
+def test_hparams_with_which_weights_compute_something_else_are_a_warning(
+    folder, hparams, warning, caplog
+):
+    find_models(DecoderConfig(output_dir=folder, hparams=hparams))
+    assert len(caplog.messages) == bool(warning)
+    assert warning.format(folder) in caplog.text
+
+
 def test_models_of_other_problems_are_refused(folder, tmp_path):
     other = run_of(tmp_path / "reverse", 1, "algorithmic_reverse_decimal40")
     paths = [f"{path}/model.ckpt-1" for path in (folder, other)]

@@ -282,6 +282,30 @@ def test_weights_that_the_model_lacks_are_listed(tmp_path, caplog):
 
 @pytest.mark.integration
 @pytest.mark.parametrize(
+    ("changes", "warned"),
+    [
+        ({"num_heads": 4, "ffn_activation": "gelu"}, ["num_heads=2", "ffn_activation=relu"]),
+        ({"multiply_embedding_mode": "none"}, ["multiply_embedding_mode=sqrt_depth"]),
+        ({"relu_dropout": 0.5, "guided_alignment_weight": 0.1, "batch_size": 7}, []),
+        ({"num_encoder_layers": 1, "attention_key_channels": 8}, []),  # the same sizes
+        ({"shared_embedding_and_softmax_weights": False}, []),  # each gets the shared matrix
+    ],
+)
+def test_weights_with_which_the_model_computes_something_else_are_a_warning(
+    other, caplog, changes, warned
+):
+    run, _, checkpoint = other
+    size = run.encoders["inputs"].vocab_size
+    warm_start(registry.model("transformer")(run.hparams.copy(**changes), size, size), checkpoint)
+    pairs = [f"was trained with {there}, but this model" for there in warned]
+    assert len(warnings_of(caplog)) == len(warned)
+    for pair, there, warning in zip(pairs, warned, warnings_of(caplog), strict=True):
+        assert pair in warning
+        assert f"something else: give --hparams={there}, unless" in warning
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
     ("source", "message"),
     [
         (".", r"is not a run folder: .*/flags\.json is missing"),
