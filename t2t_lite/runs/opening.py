@@ -7,8 +7,8 @@ What happens when training is resumed, in order:
    ended before its first checkpoint.
 2. Seed and number of parts of a batch are those of the run. Another `--random_seed` is refused, and
    so are devices that cannot share the parts, another problem, model or vocabulary, other
-   hyperparameters, and evaluations on another split. The remaining settings may change and are
-   written anew.
+   hyperparameters, and evaluations on another split, or with another search or `--eval_steps`. The
+   remaining settings may change and are written anew.
 3. When model, optimizer and data exist, `Checkpoints.restore` (runs/checkpoints.py) reads the
    newest readable checkpoint, and compares the training files with those it was saved with.
 4. The trainer cuts metrics.jsonl back to that step, and makes up for a missing evaluation.
@@ -19,6 +19,7 @@ import logging
 import os
 import pathlib
 import secrets
+from collections.abc import Callable, Mapping
 
 from t2t_lite import files, registry
 from t2t_lite.data.batching import batch_parts
@@ -31,14 +32,21 @@ from t2t_lite.runs.checkpoints import refuse_other_release
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.runs.run_settings import RunSettings
 from t2t_lite.runs.search_folder import is_search
-from t2t_lite.runs.selection import DEV, SPLIT, evaluations
+from t2t_lite.runs.selection import DEV, EVAL_STEPS, SEARCH, SPLIT, evaluations
 from t2t_lite.runs.warm_start import open_source
 
 log = logging.getLogger(__name__)
 
+# The flags that decide on values of evaluations, beside the split, by the fields of records.
+FLAGS_OF_EVALUATION = {SEARCH: "--decode_hparams", EVAL_STEPS: "--eval_steps"}
+
 
 def open_for_training(
-    settings: RunSettings, hparams: BasicHParams, replicas: int, is_alone: bool = True
+    settings: RunSettings,
+    hparams: BasicHParams,
+    replicas: int,
+    is_alone: bool = True,
+    origin_of: Callable[[RunFolder], Mapping[str, str]] = lambda run: {},
 ) -> RunFolder:
     """Creates the folder of a training run, or opens one that can be resumed.
 
@@ -49,6 +57,7 @@ def open_for_training(
         hparams: the resolved hyperparameters.
         replicas: number of devices.
         is_alone: whether no other worker opens the folder at the same time.
+        origin_of: tells what else evaluations of a run depend on; see `refuse_other_evaluations`.
     """
     folder = pathlib.Path(settings.output_dir)
     if settings.warm_start_from and not has_started(folder):
@@ -69,7 +78,7 @@ def open_for_training(
         remedy = f"; a run there can start from these weights: --warm_start_from={folder}"
         refuse_another_run(old, settings, hparams, remedy)
         if settings.schedule != "train":
-            refuse_another_split(old, bool(settings.eval_use_test_set))
+            refuse_other_evaluations(old, bool(settings.eval_use_test_set), origin_of(old))
     settings = dataclasses.replace(
         settings, data_dir=os.path.abspath(data_dir), random_seed=seed, parts=parts
     )
@@ -77,10 +86,11 @@ def open_for_training(
 
 
 def open_for_evaluation(settings: RunSettings, hparams: BasicHParams) -> RunFolder:
-    """Opens an existing run, and leaves its settings as they are."""
+    """Opens an existing run, for data with its vocabulary; leaves its settings as they are."""
     run = RunFolder.open(settings.output_dir)
     _refuse_another_seed(run.random_seed, settings.random_seed, str(run.folder))
     refuse_another_run(run, settings, hparams)
+    run.refuse_other_vocabulary(settings.data_dir or "")
     return run
 
 
@@ -225,12 +235,16 @@ def forget_unstarted(settings: RunSettings, hparams: BasicHParams) -> None:
         (folder / run_folder.FLAGS).unlink()
 
 
-def refuse_another_split(run: RunFolder, uses_test_set: bool) -> None:
-    """Refuses evaluations on another split than those of a run, beside which they would count.
+def refuse_other_evaluations(
+    run: RunFolder, uses_test_set: bool, origin: Mapping[str, str]
+) -> None:
+    """Refuses evaluations unlike those of a run, beside which they would count.
 
     Args:
         run: the run.
         uses_test_set: whether the test split is to be evaluated.
+        origin: what else values depend on, by the fields of `FLAGS_OF_EVALUATION`; records of
+            earlier releases have none.
     """
     test = SPLIT_FILE_NAMES[DatasetSplit.TEST]
     trains_alone = run.settings.schedule == "train"  # which evaluates nothing
@@ -244,6 +258,22 @@ def refuse_another_split(run: RunFolder, uses_test_set: bool) -> None:
             f"checkpoint would be chosen by a mix of splits: give {flag}; t2t-eval scores the "
             "other split"
         )
+    for record in evaluations(run.folder):
+        if differences := differences_of_evaluations(record, origin):
+            raise UsageError(
+                f"{run.folder} already has evaluations with other settings (there != now): "
+                f"{differences}, so the best checkpoint would be chosen by a mix: give the old "
+                "values; t2t-eval scores checkpoints with others"
+            )
+
+
+def differences_of_evaluations(was: Mapping[str, str], now: Mapping[str, str]) -> str:
+    """Returns `"--flag: there != now; ..."` for what differs of the origins of evaluations."""
+    return "; ".join(
+        f"{flag}: {was[name]!r} != {now[name]!r}"
+        for name, flag in FLAGS_OF_EVALUATION.items()
+        if name in was and name in now and was[name] != now[name]
+    )
 
 
 def refuse_another_run(

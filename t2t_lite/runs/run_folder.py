@@ -190,10 +190,11 @@ class RunFolder:
         """Compares the vocabularies in the folder with those that exist in `data_dir`.
 
         Raises:
-            UserError: one differs, so that the ids in the data stand for other subwords.
+            UserError: one differs, so that the ids in the data stand for other subwords; or the run
+                lacks one.
         """
-        for name in self.problem.vocab_files():
-            own, other = self.folder / name, pathlib.Path(data_dir, name)
+        for name, own in zip(self.problem.vocab_files(), self.vocabulary(), strict=True):
+            other = pathlib.Path(data_dir, name)
             if other.is_file() and own.read_bytes() != other.read_bytes():
                 raise UserError(
                     f"{own}, which this run was trained with, differs from {other}; use the "

@@ -41,6 +41,9 @@ EVALUATOR = "eval"  # the folder, in a run folder, of an evaluator's metrics.jso
 SIGNATURE = "checkpoint_signature"  # the field of its records that names the checkpoint
 SPLIT = "split_signature"  # the field of an evaluation that names its split; without it:
 DEV = SPLIT_FILE_NAMES[DatasetSplit.EVAL]
+# Fields of an evaluation that say how its search differs from the defaults, and how many batches
+# loss and accuracy may be of.
+SEARCH, EVAL_STEPS = "search_signature", "eval_steps_signature"
 
 _NAMES = (BEST_NAME, CHECKPOINT_NAME)
 _BEST_FILE = re.compile(rf"{re.escape(BEST_NAME)}-([0-9]+)\.(index|data-[^.]*)(\.incomplete)?")

@@ -6,7 +6,7 @@ from typing import Any, Protocol, Self
 
 from t2t_lite import registry
 from t2t_lite.errors import UsageError
-from t2t_lite.settings import HParams, meant_by, setting
+from t2t_lite.settings import HParams, meant_by, setting, to_assignments
 from t2t_lite.text.languages import Languages
 
 # Most subwords of a sequence for which nothing else sets a limit: memory grows with the square.
@@ -38,6 +38,8 @@ STOPPING_RULES = ("t2t", "never", "false", "true", "marian")
 TERM_MODES = HARD_TERMS, SOFT_TERMS = "hard", "soft"
 
 _BEAM_SEARCH = "beam search: beam_size above 1, no sampling"
+# What changes how fast outputs are found, and in how much memory, but not which.
+_OF_SPEED = {"batch_size", "xla_compile"}
 
 
 class HasDefaults(Protocol):
@@ -156,6 +158,13 @@ class DecodeHParams(HParams):
     def search_names(self) -> list[str]:
         """The parts that `search` names, each perhaps with a colon and a text."""
         return [name for name in self.search.split("+") if name]
+
+    @property
+    def signature(self) -> str:
+        """What decides on outputs and differs from the defaults, as --decode_hparams has it."""
+        defaults = type(self)().to_dict()
+        changed = [name for name, value in self.to_dict().items() if value != defaults[name]]
+        return to_assignments(self, [name for name in changed if name not in _OF_SPEED])
 
     def output_limit(self, size: Any) -> Any:
         """Returns the most ids of an output, EOS included, for a source of `size` ids."""

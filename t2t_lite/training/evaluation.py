@@ -36,7 +36,7 @@ from t2t_lite.metrics.command_metric import ProgramError
 from t2t_lite.metrics.parts import Part, combined, mean_summaries, parts_of, without_split
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs.run_folder import RunFolder
-from t2t_lite.runs.selection import DEV, SPLIT
+from t2t_lite.runs.selection import DEV, EVAL_STEPS, SEARCH, SPLIT
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text.text_encoder import EOS_ID, RESERVED_TOKENS
 from t2t_lite.training.callbacks import Callbacks
@@ -114,6 +114,9 @@ class Evaluator:
         self.parts = parts_of(run.problem, split, data_dir=data_dir)
         name = SPLIT_FILE_NAMES[split]
         self.of_split: Values = {} if name == DEV else {SPLIT: name}
+        self._origin: Values = {**self.of_split, EVAL_STEPS: str(limit)}
+        if decodes:
+            self._origin[SEARCH] = decode_hparams.signature
         for part in self.parts:
             part.check()
         for name in without_split(run.problem, split, data_dir):
@@ -141,7 +144,7 @@ class Evaluator:
         values = combined({one.part.label: one.values for one in evaluated})
         if limit := max(one.limit for one in evaluated):
             values["first_batches"] = limit
-        writer.write(kind, step, {**values, **self.of_split, **(others or {})})
+        writer.write(kind, step, {**values, **self._origin, **(others or {})})
         for one in evaluated:
             if one.samples:
                 writer.write_samples(step, *one.samples, label=one.part.label)

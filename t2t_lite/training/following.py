@@ -20,35 +20,38 @@ from t2t_lite.metrics.by_name import output_metrics
 from t2t_lite.metrics.parts import combined, parts_of
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs import checkpoint_files, followers, metrics_jsonl
-from t2t_lite.runs.opening import has_started, open_for_evaluation, refuse_another_split
+from t2t_lite.runs.opening import (
+    differences_of_evaluations,
+    has_started,
+    open_for_evaluation,
+    refuse_other_evaluations,
+)
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.runs.search_folder import criterion_of
 from t2t_lite.runs.selection import (
     DEV,
     EVALUATOR,
+    SEARCH,
     SIGNATURE,
     SPLIT,
     Selection,
     checkpoint_signature,
 )
-from t2t_lite.search.decode_hparams import DecodeHParams
-from t2t_lite.settings import to_assignments
 from t2t_lite.training import devices
 from t2t_lite.training.callbacks import Callback, Callbacks
 from t2t_lite.training.cluster.workers import Workers
 from t2t_lite.training.config import FOLLOWING, Followed, TrainerConfig
 from t2t_lite.training.evaluation import Evaluator
 from t2t_lite.training.preemption import StopSignals
-from t2t_lite.training.resolved_settings import resolve_decode_hparams, resolve_hparams
+from t2t_lite.training.resolved_settings import (
+    origin_of_evaluations,
+    resolve_decode_hparams,
+    resolve_hparams,
+)
 from t2t_lite.training.run_log import MetricsWriter, Values
 from t2t_lite.waiting import arriving
 
 log = logging.getLogger(__name__)
-
-# The field of a decoding's record that says how its search differs from the defaults.
-SEARCH = "search_signature"
-# Decode hparams that change how fast outputs are found, and in how much memory, but not which.
-_OF_SPEED = {"batch_size", "xla_compile"}
 
 
 def run(config: TrainerConfig, callbacks: Sequence[Callback] = ()) -> None:
@@ -73,7 +76,7 @@ def run(config: TrainerConfig, callbacks: Sequence[Callback] = ()) -> None:
         with followers.Follower(folder, schedule.folder) as follower:
             _wait_for_run(folder, config.eval_timeout_mins)
             opened = open_for_evaluation(config.run_settings, resolve_hparams(config))
-            _refuse_trainers_other_split(opened, config)
+            _refuse_other_evaluations(opened, config)
             _warn_of_other_choice(opened, config)
             called.tell(opened)
             _Following(config, schedule, opened, stop, called).follow(follower)
@@ -95,23 +98,33 @@ def _wait_for_run(folder: pathlib.Path, minutes: float) -> None:
         )
 
 
-def _refuse_trainers_other_split(run: RunFolder, config: TrainerConfig) -> None:
-    """Refuses evaluations on another split than the trainer's own, beside which they would count.
+def _refuse_other_evaluations(run: RunFolder, config: TrainerConfig) -> None:
+    """Refuses evaluations unlike the trainer's own, beside which they would count.
 
     Raises:
-        UsageError: the trainer evaluates on the other one.
+        UsageError: the trainer evaluates on the other split, or with another search or number of
+            batches.
     """
     trainers = bool(run.settings.eval_use_test_set)
     evaluates = run.settings.schedule == "continuous_train_and_eval"
     if config.schedule != "continuous_eval":
         return
-    refuse_another_split(run, config.eval_use_test_set)
+    origin = origin_of_evaluations(run, config.run_settings)
+    refuse_other_evaluations(run, config.eval_use_test_set, origin)
     if evaluates and trainers != config.eval_use_test_set:
         own = f"--{'' if trainers else 'no'}eval_use_test_set"
         raise UsageError(
             f"the trainer of {run.folder} evaluates with {own}, and the best checkpoint would be "
             f"chosen by both splits: give {own}, or let the trainer have --schedule=train"
         )
+    if evaluates:
+        trainers_origin = origin_of_evaluations(run, run.settings)
+        if differences := differences_of_evaluations(trainers_origin, origin):
+            raise UsageError(
+                f"the trainer of {run.folder} evaluates with other settings (there != now): "
+                f"{differences}, and the best checkpoint would be chosen by both: give the "
+                "trainer's, or let the trainer have --schedule=train"
+            )
 
 
 def _warn_of_other_choice(run: RunFolder, config: TrainerConfig) -> None:
@@ -127,13 +140,6 @@ def _warn_of_other_choice(run: RunFolder, config: TrainerConfig) -> None:
                 "trainer was started",
                 *(name, given, run.folder, name, value),
             )
-
-
-def _search(hparams: DecodeHParams) -> str:
-    """Returns what decides on outputs and differs from the defaults, as --decode_hparams has it."""
-    defaults = DecodeHParams().to_dict()
-    changed = [name for name, value in hparams.to_dict().items() if value != defaults[name]]
-    return to_assignments(hparams, [name for name in changed if name not in _OF_SPEED])
 
 
 def _refuse_other_outputs(folder: pathlib.Path, origin: Values) -> None:
@@ -207,7 +213,7 @@ class _Following:
         )
         self._folder = opened.folder / schedule.folder
         self._folder.mkdir(exist_ok=True)
-        self._origin = {**self._evaluator.of_split, SEARCH: _search(decode_hparams)}  # of outputs
+        self._origin = {**self._evaluator.of_split, SEARCH: decode_hparams.signature}  # of outputs
         if schedule.decodes:
             _refuse_other_outputs(self._folder, self._origin)
         self._writer = MetricsWriter(self._folder)

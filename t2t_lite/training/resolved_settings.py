@@ -15,6 +15,8 @@ from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.runs import opening, run_creation
 from t2t_lite.runs.model_match import mismatch
 from t2t_lite.runs.run_folder import RunFolder
+from t2t_lite.runs.run_settings import RunSettings
+from t2t_lite.runs.selection import EVAL_STEPS, SEARCH
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.settings import meant_by
 from t2t_lite.training.cluster.rendezvous import Settings
@@ -108,6 +110,17 @@ def resolve_decode_hparams(config: TrainerConfig, run: RunFolder | None = None) 
         )
     owner = run or registry.problem(config.problem)
     return DecodeHParams.of(owner, config.decode_hparams).copy(dtype="")
+
+
+def origin_of_evaluations(run: RunFolder, settings: RunSettings) -> dict[str, str]:
+    """Returns what evaluations of a run depend on, beside the split, by the fields of records.
+
+    Args:
+        run: the run.
+        settings: of who evaluates.
+    """
+    search = DecodeHParams.of(run, settings.decode_hparams).copy(dtype="")
+    return {SEARCH: search.signature, EVAL_STEPS: str(settings.eval_steps)}
 
 
 def shared_settings(config: TrainerConfig, hparams: BasicHParams) -> Settings:

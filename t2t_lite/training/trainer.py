@@ -7,6 +7,7 @@ machines show in the loop as three calls of `workers`: `check`, `collective_step
 """
 
 import dataclasses
+import functools
 import logging
 from collections.abc import Callable, Sequence
 
@@ -34,6 +35,7 @@ from t2t_lite.training.pace import Pace, selection_of
 from t2t_lite.training.preemption import StopSignals
 from t2t_lite.training.profiling import Profiler
 from t2t_lite.training.resolved_settings import (
+    origin_of_evaluations,
     resolve_decode_hparams,
     resolve_hparams,
     shared_settings,
@@ -118,7 +120,9 @@ def _opened(
     """Opens the run folder as the schedule needs it; arguments as for `open_for_training`."""
     if config.schedule == "evaluate":
         return open_for_evaluation(config.run_settings, hparams)
-    return open_for_training(config.run_settings, hparams, replicas, is_alone)
+    settings = config.run_settings
+    origin_of = functools.partial(origin_of_evaluations, settings=settings)
+    return open_for_training(settings, hparams, replicas, is_alone, origin_of)
 
 
 class Trainer:

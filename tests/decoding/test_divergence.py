@@ -274,7 +274,7 @@ def evaluator_of(decoder, metrics):
     evaluator._decoders = {"": decoder}
     evaluator._workers = Workers()
     evaluator._decodes = True
-    evaluator.of_split = {}
+    evaluator._origin = {}
     evaluator._callbacks = Callbacks()
     return evaluator
 

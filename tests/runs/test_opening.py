@@ -208,6 +208,48 @@ def test_evaluations_stay_on_their_split(tmp_path, first, schedule):
         make_run(tmp_path, eval_use_test_set=not first, schedule=schedule)
 
 
+NOW = {selection.SEARCH: "beam_size=8", selection.EVAL_STEPS: "100"}
+
+
+@pytest.mark.parametrize("schedule", ["continuous_train_and_eval", "train"])
+@pytest.mark.parametrize(
+    ("record", "differences"),
+    [
+        ({}, ""),  # of an earlier release
+        (NOW, ""),
+        ({selection.SEARCH: "beam_size=1"}, "--decode_hparams: 'beam_size=1' != 'beam_size=8'"),
+        ({**NOW, selection.EVAL_STEPS: "5"}, "--eval_steps: '5' != '100'"),
+    ],
+)
+def test_evaluations_keep_their_search_and_size(tmp_path, record, differences, schedule):
+    settings = make_run(tmp_path, schedule=schedule).settings
+    record = {"kind": "eval", "step": 0, "loss": 1.0, **record}
+    (tmp_path / "metrics.jsonl").write_text(json.dumps(record) + "\n")
+    before = (tmp_path / run_folder.FLAGS).read_bytes()
+    hparams = registry.hparams("transformer_test").override(SMALL)
+    is_refused = differences and schedule != "train"
+    refused = pytest.raises(
+        UsageError, match=rf"now\): {differences}, so the best .* by a mix: give the old"
+    )
+    with refused if is_refused else contextlib.nullcontext():
+        opening.open_for_training(settings, hparams, 1, origin_of=lambda run: NOW)
+    assert (tmp_path / run_folder.FLAGS).read_bytes() == before
+
+
+@pytest.mark.parametrize("is_same", [True, False])
+def test_data_of_another_vocabulary_is_not_evaluated(tmp_path, is_same):
+    problem = registry.problem("text2text_tmpdir_tokens")
+    (name,) = problem.vocab_files()
+    for folder, text in (("run", "old"), ("data", "old" if is_same else "new")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / name).write_text(f"<UNK>\n{text}\n")
+    run = make_run(tmp_path / "run", problem=problem.name)
+    settings = dataclasses.replace(run.settings, data_dir=str(tmp_path / "data"))
+    refused = pytest.raises(UserError, match=rf"run/{name}.* differs from .*data/{name}")
+    with contextlib.nullcontext() if is_same else refused:
+        opening.open_for_evaluation(settings, run.hparams)
+
+
 def test_a_trial_of_a_run_that_has_not_started_has_its_own_seed(tmp_path):
     run = make_run(tmp_path)
     with pytest.raises(UserError, match="--random_seed=1, not 7"):

@@ -21,6 +21,11 @@ pytestmark = pytest.mark.integration
 BOTH, ALONE = "continuous_train_and_eval", "train"
 
 
+def run_of(settings: RunSettings, folder: pathlib.Path) -> SimpleNamespace:
+    """A run of a problem with the default search."""
+    return SimpleNamespace(settings=settings, folder=folder, decode_hparams="")
+
+
 @pytest.mark.parametrize(
     ("trainer", "own", "is_refused"),
     [
@@ -33,20 +38,41 @@ BOTH, ALONE = "continuous_train_and_eval", "train"
 )
 def test_evaluations_of_two_splits_are_not_mixed(trainer, own, is_refused, tmp_path):
     names = "schedule", "eval_use_test_set"
-    given = RunSettings(problem="p", model="m", hparams_set="s")
-    given = dataclasses.replace(given, **dict(zip(names, trainer, strict=True)))
-    run = SimpleNamespace(settings=given, folder=tmp_path)
+    given = dataclasses.replace(
+        make_config("data", "run").run_settings, **dict(zip(names, trainer, strict=True))
+    )
+    run = run_of(given, tmp_path)
     config = make_config("data", "run", schedule="continuous_eval", eval_use_test_set=own)
     if is_refused:
         with pytest.raises(UsageError, match=r"split.* give --(no)?eval_use_test_set"):
-            following._refuse_trainers_other_split(run, config)
+            following._refuse_other_evaluations(run, config)
     else:
-        following._refuse_trainers_other_split(run, config)
+        following._refuse_other_evaluations(run, config)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "own", "differences"),
+    [
+        (BOTH, {"decode_hparams": "beam_size=1"}, "--decode_hparams: '' != 'beam_size=1'"),
+        (BOTH, {"eval_steps": 5}, "--eval_steps: '100' != '5'"),
+        (BOTH, {"decode_hparams": "beam_size=4,batch_size=3"}, ""),
+        (ALONE, {"decode_hparams": "beam_size=1", "eval_steps": 5}, ""),
+    ],
+)
+def test_evaluations_by_two_searches_or_of_two_sizes_are_not_mixed(
+    schedule, own, differences, tmp_path
+):
+    config = make_config("data", "run", schedule=schedule, decode_hparams="", eval_steps=100)
+    given = config.run_settings
+    config = dataclasses.replace(config, schedule="continuous_eval", **own)
+    refused = pytest.raises(UsageError, match=rf"now\): {differences}, and the best .* by both")
+    with refused if differences else contextlib.nullcontext():
+        following._refuse_other_evaluations(run_of(given, tmp_path), config)
 
 
 def test_an_evaluator_goes_on_with_its_split(tmp_path):
     given = RunSettings(problem="p", model="m", hparams_set="s", schedule=ALONE)
-    run = SimpleNamespace(settings=given, folder=tmp_path)
+    run = run_of(given, tmp_path)
     (tmp_path / "model.ckpt-2.index").touch()
     (tmp_path / "eval").mkdir()
     name = {selection.SIGNATURE: selection.checkpoint_signature(f"{tmp_path}/model.ckpt-2")}
@@ -55,19 +81,17 @@ def test_an_evaluator_goes_on_with_its_split(tmp_path):
     for own in (True, False):
         config = make_config("data", "run", schedule="continuous_eval", eval_use_test_set=own)
         with contextlib.nullcontext() if own else pytest.raises(UsageError, match="on test, so"):
-            following._refuse_trainers_other_split(run, config)
+            following._refuse_other_evaluations(run, config)
 
 
 def test_an_evaluator_on_dev_goes_on_whatever_the_flag_of_a_trainer_that_evaluates_nothing(
     tmp_path,
 ):
     given = RunSettings(problem="p", model="m", hparams_set="s", schedule=ALONE)
-    run = SimpleNamespace(
-        settings=dataclasses.replace(given, eval_use_test_set=True), folder=tmp_path
-    )
+    run = run_of(dataclasses.replace(given, eval_use_test_set=True), tmp_path)
     (tmp_path / "metrics.jsonl").write_text('{"kind": "eval", "step": 2}\n')
     config = make_config("data", "run", schedule="continuous_eval", eval_use_test_set=False)
-    following._refuse_trainers_other_split(run, config)
+    following._refuse_other_evaluations(run, config)
 
 
 @pytest.mark.parametrize(
@@ -102,18 +126,18 @@ def test_an_evaluator_warns_that_the_trainers_flags_choose_the_best(
     ],
 )
 def test_outputs_of_two_splits_or_searches_are_not_mixed(split, search, difference, tmp_path):
-    of_search = {following.SEARCH: following._search(DecodeHParams(beam_size=1))}
+    of_search = {selection.SEARCH: DecodeHParams(beam_size=1).signature}
     record = {"kind": "decode", "step": 2, selection.SPLIT: "test", **of_search}
     metrics_jsonl.append(tmp_path, record)
-    now = {**split, following.SEARCH: search}
+    now = {**split, selection.SEARCH: search}
     refused = pytest.raises(UsageError, match=rf"{difference}\. Give --eval_use_test_set and")
     with refused if difference else contextlib.nullcontext():
         following._refuse_other_outputs(tmp_path, now)
 
 
 def test_outputs_may_be_found_in_smaller_batches():
-    found = following._search(DecodeHParams(beam_size=1, batch_size=8, xla_compile=True))
-    assert found == following._search(DecodeHParams(beam_size=1)) == "beam_size=1"
+    found = DecodeHParams(beam_size=1, batch_size=8, xla_compile=True).signature
+    assert found == DecodeHParams(beam_size=1).signature == "beam_size=1"
 
 
 def test_a_run_that_does_not_come_is_an_error(tmp_path):

@@ -115,6 +115,7 @@ def run(data, tmp_path_factory):
 
 
 SEARCH = "beam_size=1,extra_length=1"
+ORIGIN = {"search_signature": SEARCH, "eval_steps_signature": "100"}
 NUMBERS = (
     *("loss", "neg_log_perplexity", "perplexity", "accuracy", "accuracy_per_sequence"),
     *("accuracy_top5", "prefix_accuracy", "bits_per_char"),
@@ -126,6 +127,7 @@ def test_records_have_means_and_the_values_of_members(run):
         assert record.keys() == {
             *("kind", "step", "target_tokens", "chrf", "chrf_signature", *NUMBERS),
             *("bleu_signature", "bleu_zh_signature", "bleu__de", "bleu_zh__zh"),
+            *ORIGIN,
             *(f"{n}__{c}" for n in (*NUMBERS, "target_tokens", "chrf") for c in ("de", "zh")),
         }
         for name in (*NUMBERS, "chrf"):
@@ -245,7 +247,7 @@ def scored(run, segments_file):
 
 def test_checkpoints_are_scored_by_member(run, scored):
     for one, record in zip(scored, records_of(run[0], "eval"), strict=True):
-        assert_same(one.values | {"kind": "eval", "step": one.step}, record)
+        assert_same(one.values | {"kind": "eval", "step": one.step, **ORIGIN}, record)
         assert one.resampled is None
         assert [*one.other_resampled] == ["chrf__de", "bleu__de", "chrf__zh", "bleu_zh__zh"]
         for name, result in one.other_resampled.items():

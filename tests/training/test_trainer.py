@@ -59,6 +59,8 @@ def test_a_run_folder_is_whole(trained, data_dir):
     assert records[0].keys() >= {"loss", "learning_rate", "gradient_norm", "padding_share"}
     assert records[1].keys() >= {"loss", "accuracy", "neg_log_perplexity", "bleu_signature"}
     assert 0 <= records[1]["bleu"] <= 100
+    assert records[1]["search_signature"] == "beam_size=1,extra_length=1"
+    assert records[1]["eval_steps_signature"] == "100"
     assert list(trained.glob("events.out.tfevents.*"))
     paths = [str(path) for path in data_dir.glob("*-dev-*")]
     tokens = sum(len(example["targets"]) for example in read_examples(paths))
@@ -99,6 +101,14 @@ def test_a_finished_run_started_again_changes_nothing(trained, data_dir, config)
     trainer.run(config(data_dir, trained, random_seed=None))
     assert tf.train.latest_checkpoint(str(trained)) == newest
     assert (trained / "metrics.jsonl").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "change", [{"decode_hparams": "beam_size=2,extra_length=1"}, {"eval_steps": 3}]
+)
+def test_a_run_goes_on_with_evaluations_of_the_same_kind(trained, data_dir, config, change):
+    with pytest.raises(UsageError, match=r"already has evaluations with other settings .* a mix"):
+        trainer.run(config(data_dir, trained, **change))
 
 
 @pytest.mark.parametrize(
