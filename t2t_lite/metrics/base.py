@@ -17,10 +17,13 @@ import dataclasses
 import enum
 import logging
 from collections.abc import Iterable, Sequence
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from t2t_lite.errors import UsageError, quoted
 from t2t_lite.version import __version__
+
+if TYPE_CHECKING:
+    from t2t_lite.data.problem import Problem
 
 log = logging.getLogger(__name__)
 
@@ -232,6 +235,10 @@ class TeacherForcedMetric(Metric, abc.ABC):
     """
 
     of_numbers: ClassVar[bool] = False
+
+    def suits(self, problem: "Problem") -> bool:
+        """Whether evaluations of a problem have the score, as far as the problem tells."""
+        return self.of_numbers or not problem.has_numbers
 
     @abc.abstractmethod
     def score(self, totals: TeacherForcedTotals) -> float | None:

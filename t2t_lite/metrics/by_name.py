@@ -19,7 +19,7 @@ from t2t_lite.metrics.base import (
 from t2t_lite.metrics.text_form import warn_of_forms
 
 if TYPE_CHECKING:
-    from t2t_lite.data.problem import Output
+    from t2t_lite.data.problem import Output, Problem
 
 # In a list of names; the last alternative is a quote that is never closed.
 _METRIC_NAME = re.compile(
@@ -185,13 +185,20 @@ def teacher_forced_values(
     return {name: score for name, score in found.items() if score is not None}
 
 
-def evaluation_values(metrics: Iterable[str]) -> dict[str, MetricValue]:
+def evaluation_values(
+    metrics: Iterable[str], problem: "Problem | None" = None
+) -> dict[str, MetricValue]:
     """Returns the numbers in an evaluation by these metrics, by name.
+
+    Args:
+        metrics: names of metrics.
+        problem: what is evaluated; None: any.
 
     Raises:
         UsageError: a metric is unknown.
     """
-    named = [*_teacher_forced(), *(registry.metric(name) for name in metrics)]
+    forced = [one for one in _teacher_forced() if problem is None or one.suits(problem)]
+    named = [*forced, *(registry.metric(name) for name in metrics)]
     return {value.name: value for metric in named for value in metric.values}
 
 

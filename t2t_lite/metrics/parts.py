@@ -120,13 +120,13 @@ def _pair(problem: Problem) -> tuple[str, str]:
     return problem.source_language, problem.target_language
 
 
-def known_values(parts: Sequence[Part]) -> dict[str, MetricValue]:
-    """Returns the numbers in an evaluation of parts, by name.
+def known_values(problem: Problem, parts: Sequence[Part]) -> dict[str, MetricValue]:
+    """Returns the numbers in an evaluation of a problem in parts, by name.
 
     Raises:
         UsageError: a metric is unknown.
     """
-    of_parts = [(part, evaluation_values(part.metrics)) for part in parts]
+    of_parts = [(part, evaluation_values(part.metrics, problem)) for part in parts]
     means = {
         name: value
         for name, value in of_parts[0][1].items()

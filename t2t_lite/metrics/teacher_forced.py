@@ -1,9 +1,13 @@
 """Metrics of predictions under teacher forcing, with T2T's names."""
 
 import math
+from typing import TYPE_CHECKING
 
 from t2t_lite import registry
 from t2t_lite.metrics.base import TeacherForcedMetric, TeacherForcedTotals
+
+if TYPE_CHECKING:
+    from t2t_lite.data.problem import Problem
 
 
 @registry.register_metric
@@ -106,6 +110,10 @@ class BitsPerChar(TeacherForcedMetric):
     lower_is_better = True
     in_report = False  # the loss on another scale
 
+    def suits(self, problem: "Problem") -> bool:
+        """Whether targets are text."""
+        return problem.has_text_targets
+
     def score(self, totals: TeacherForcedTotals) -> float | None:
         """Returns the score; None if the number of characters is unknown."""
         return totals.loss / math.log(2) / totals.characters if totals.characters else None
@@ -121,6 +129,10 @@ class RocAuc(TeacherForcedMetric):
 
     title = "area under the ROC curve"
     in_report = False  # most problems have no labels
+
+    def suits(self, problem: "Problem") -> bool:
+        """Whether targets are labels, of which there are two."""
+        return problem.has_labels and getattr(problem, "num_classes", 2) == 2
 
     def score(self, totals: TeacherForcedTotals) -> float | None:
         """Returns the score; None if not both of two labels occur."""

@@ -11,6 +11,7 @@ import glob
 import itertools
 import logging
 import math
+import operator
 import os
 import pathlib
 import re
@@ -20,7 +21,7 @@ from typing import Any, NamedTuple
 
 from t2t_lite import files
 from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit, Problem
-from t2t_lite.errors import UsageError, UserError, did_you_mean
+from t2t_lite.errors import UsageError, UserError, did_you_mean, warn_once
 from t2t_lite.lock import locked
 from t2t_lite.metrics.parts import known_values, parts_of
 from t2t_lite.runs.checkpoint_files import (
@@ -69,13 +70,14 @@ class Criterion:
             minimize: whether lower is better; None: as registered for its metric.
 
         Raises:
-            UsageError: no metric has this name.
+            UsageError: evaluations have no such value.
         """
-        known = known_values(parts_of(problem, DatasetSplit.EVAL))
+        known = known_values(problem, parts_of(problem, DatasetSplit.EVAL))
         name = name or problem.metrics[0]
         if name not in known:
             raise UsageError(
-                f"unknown metric {name!r}{did_you_mean(name, known)}; known are {', '.join(known)}"
+                f"unknown metric {name!r}{did_you_mean(name, known)}; evaluations of this problem "
+                f"have {', '.join(known)}"
             )
         return cls(name, known[name].lower_is_better if minimize is None else minimize)
 
@@ -91,6 +93,16 @@ class Criterion:
             if math.isfinite(record.get(self.name, math.nan))
         }
         return dict(sorted(found.items()))
+
+    def warn_if_missing(self, folder: pathlib.Path, consequence: str) -> None:
+        """Warns if the last evaluation of a run lacks the value, and says what follows."""
+        last = max(evaluations(folder), key=operator.itemgetter("step"), default={self.name: 0})
+        if self.name not in last:
+            there = [name for name, value in last.items() if isinstance(value, float)]
+            warn_once(
+                f"evaluations of {folder} have no {self.name}: {consequence}; name one of their "
+                f"values, {', '.join(there)}"
+            )
 
 
 def evaluations(folder: pathlib.Path) -> Iterator[dict[str, Any]]:
@@ -200,12 +212,18 @@ class Selection:
             curve = self._criterion.curve(self._folder)
             there = {step: value for step, value in curve.items() if _prefix(self._folder, step)}
             keep_best(self._folder, best_steps(there, self._keep))
+        if self._keep:
+            consequence = "none of its checkpoints is kept as the best (--best_metric)"
+            self._criterion.warn_if_missing(self._folder, consequence)
         self.stop_if_due()
         self.stopped = self.stopped or self._ends()
 
     def stop_if_due(self) -> None:
         """Decides whether to stop."""
         rule = self._early_stopping
+        if rule:
+            consequence = "it never stops early (--eval_early_stopping_metric)"
+            rule.criterion.warn_if_missing(self._folder, consequence)
         if rule and not self.stopped and rule.is_due(self._folder):
             self.stopped = True
             log.info(

@@ -12,6 +12,8 @@ from t2t_lite.metrics import parts
 from t2t_lite.metrics.parts import Part, combined, labels_in, parts_of, split_field
 from t2t_lite.runs.selection import Criterion
 
+TEXT = {"has_numbers": False, "has_labels": False, "has_text_targets": True}
+
 
 def problem(source="en", target="de", name="", metrics=("bleu",), splits=("train", "eval")):
     return types.SimpleNamespace(
@@ -20,11 +22,12 @@ def problem(source="en", target="de", name="", metrics=("bleu",), splits=("train
         target_language=target,
         metrics=metrics,
         has_split=lambda split, data_dir=None: split in splits,
+        **TEXT,
     )
 
 
 def mixture(*members, metrics=("chrf",)):
-    return types.SimpleNamespace(metrics=metrics, members=members, name="mixture")
+    return types.SimpleNamespace(metrics=metrics, members=members, name="mixture", **TEXT)
 
 
 def labels(*members, split="eval"):

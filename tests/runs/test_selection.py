@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from t2t_lite import registry
 from t2t_lite.data.problem import Output
-from t2t_lite.errors import UsageError, UserError
+from t2t_lite.errors import UsageError, UserError, warn_once
 from t2t_lite.metrics.by_name import score_outputs
 from t2t_lite.runs import selection
 from t2t_lite.runs.selection import Criterion, EarlyStopping, Selection, best_steps, has_plateaued
@@ -19,9 +19,16 @@ from t2t_lite.runs.selection import Criterion, EarlyStopping, Selection, best_st
 CURVES = st.dictionaries(st.integers(1, 50), st.floats(-5, 5), max_size=12)
 
 
-def scored_by(*metrics):
-    """A problem with these metrics."""
-    return types.SimpleNamespace(metrics=metrics, members=())
+def scored_by(*metrics, numbers=False, labels=0):
+    """A problem with these metrics, whose targets are text unless they are numbers or labels."""
+    return types.SimpleNamespace(
+        metrics=metrics,
+        members=(),
+        has_numbers=numbers,
+        has_labels=bool(labels),
+        has_text_targets=not (numbers or labels),
+        num_classes=labels,
+    )
 
 
 def selection_of(folder: pathlib.Path, metrics=("bleu",), best="", keep=1, stopping=None):
@@ -246,6 +253,44 @@ def test_a_metric_that_evaluations_do_not_have():
         Criterion.named("belu", scored_by("bleu"))
     with pytest.raises(UsageError, match="unknown metric 'bleu'"):
         Criterion.named("bleu", scored_by("bracketing_f1"))
+
+
+@pytest.mark.parametrize(
+    ("problem", "lacking"),
+    [
+        (scored_by("bleu"), ["roc_auc"]),
+        (scored_by("rmse", numbers=True), ["accuracy", "perplexity", "bits_per_char", "roc_auc"]),
+        (scored_by("exact_match", labels=2), ["bits_per_char"]),
+        (scored_by("exact_match", labels=3), ["bits_per_char", "roc_auc"]),
+    ],
+)
+def test_a_metric_that_evaluations_of_the_problem_do_not_have(problem, lacking):
+    known = {"loss", "accuracy", "perplexity", "bits_per_char", "roc_auc"} - {*lacking}
+    assert {Criterion.named(name, problem).name for name in known} == known
+    for name in lacking:
+        with pytest.raises(UsageError, match=f"unknown metric '{name}'.*; .* have loss, "):
+            Criterion.named(name, problem)
+
+
+def test_a_value_that_the_last_evaluation_lacks_is_a_warning(tmp_path, caplog):
+    warn_once.cache_clear()
+    stopping = EarlyStopping(Criterion("f1", minimize=False), 10, 0.1)
+    choice = Selection(tmp_path, Criterion("auc", minimize=False), 1, stopping)
+    choice.update()
+    assert not caplog.messages
+    for step in (10, 20):
+        evaluated(tmp_path, step, bleu=1.0, target_tokens=7, loss=2.0, bleu_signature="v:2")
+        choice.update()
+    assert caplog.messages == [
+        f"evaluations of {tmp_path} have no {name}: {what}; name one of their values, bleu, loss"
+        for name, what in (
+            ("auc", "none of its checkpoints is kept as the best (--best_metric)"),
+            ("f1", "it never stops early (--eval_early_stopping_metric)"),
+        )
+    ]
+    Selection(tmp_path, Criterion("loss", minimize=True), 1).update()
+    Selection(tmp_path, Criterion("auc", minimize=False), 0).update()
+    assert len(caplog.messages) == 2
 
 
 @pytest.mark.parametrize(("metric", "text"), [("bleu", "a"), ("bracketing_f1", "(S (NN a))")])
