@@ -134,7 +134,7 @@ def _warn_of_other_choice(run: RunFolder, config: TrainerConfig) -> None:
     trainers = {"keep_best_max": run.settings.keep_best_max, "best_metric": criterion_of(run).name}
     for name, value in trainers.items():
         given = getattr(config, name)
-        if value is not None and given not in ("", value):
+        if value is not None and given not in (getattr(TrainerConfig, name), value):
             log.warning(
                 "--%s=%s has no effect: the best checkpoints of %s are chosen with --%s=%s, as its "
                 "trainer was started",

@@ -99,6 +99,7 @@ def test_an_evaluator_on_dev_goes_on_whatever_the_flag_of_a_trainer_that_evaluat
     [
         ({"keep_best_max": 5, "best_metric": "loss"}, []),
         ({"keep_best_max": 5}, []),
+        ({}, []),
         ({"keep_best_max": 3, "best_metric": "loss"}, ["--keep_best_max=3 has no effect"]),
         ({"keep_best_max": 5, "best_metric": "bleu"}, ["--best_metric=bleu has no effect"]),
         ({"keep_best_max": 3, "schedule": "continuous_decode"}, []),
