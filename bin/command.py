@@ -30,7 +30,7 @@ from t2t_lite.errors import (
 )
 from t2t_lite.progress import log_lines
 from t2t_lite.runs import checkpoint_files
-from t2t_lite.settings import HParams, settings_of
+from t2t_lite.settings import HParams, require_needed, settings_of
 
 log = logging.getLogger("t2t_lite.bin")
 
@@ -163,7 +163,9 @@ class Command:
             if values[old.name].present:
                 log.warning("--%s has no effect: %s", old.name, old.note)
         found = {name: self._checked(flag, values[name].value) for name, flag in self.flags.items()}
-        return types.SimpleNamespace(**found | self._taken(taken, values))
+        found |= self._taken(taken, values)
+        require_needed(self.flags.values(), found)
+        return types.SimpleNamespace(**found)
 
     def _taken(
         self, taken: Iterable[t2t_flags.T2TFlag], values: flags.FlagValues

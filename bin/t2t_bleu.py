@@ -1,5 +1,6 @@
 """t2t-bleu: BLEU of a translated file against its reference."""
 
+import dataclasses
 import logging
 import os
 import pathlib
@@ -44,8 +45,15 @@ COMMAND = Command(
                 "",
                 "Folder for TensorBoard's curves of the scores, and for last_evaluated_step.txt, "
                 "which lets the next call go on where this one ends. Created if missing.",
+                needs="translations_dir",
             ),
-            Flag("tag_suffix", str, "", "Ending of the curves' names, BLEU_cased, BLEU_uncased."),
+            Flag(
+                "tag_suffix",
+                str,
+                "",
+                "Ending of the curves' names, BLEU_cased, BLEU_uncased.",
+                needs="event_dir",
+            ),
             Flag(
                 "min_steps",
                 int,
@@ -53,8 +61,9 @@ COMMAND = Command(
                 "Skip translations of checkpoints with fewer updates. -1 skips those that an "
                 "earlier call has scored, by --event_dir.",
                 minimum=-1,
+                needs="translations_dir",
             ),
-            WAIT_MINUTES,
+            dataclasses.replace(WAIT_MINUTES, needs="translations_dir"),
         ),
         "How": (
             Flag(

@@ -1,5 +1,6 @@
 """t2t-trainer: trains a model on a problem's data and evaluates it as it goes."""
 
+import logging
 import pathlib
 import types
 
@@ -19,6 +20,8 @@ from t2t_lite.settings import required_settings
 from t2t_lite.training import callbacks
 from t2t_lite.training.config import TrainerConfig
 from t2t_lite.training.tuning.config import TuningConfig
+
+log = logging.getLogger(__name__)
 
 COMMAND = Command(
     "t2t-trainer",
@@ -84,6 +87,8 @@ def main(args: types.SimpleNamespace) -> None:
         COMMAND.require(args, "tmp_dir")
         names = t2t_datagen.select_problems(config.problem)
         t2t_datagen.generate(names, config.data_dir, args.tmp_dir, DatagenOptions())
+    elif args.tmp_dir != TMP_DIR:
+        log.info("--tmp_dir has no effect without --generate_data")
     with quiet_import():
         from t2t_lite.training import trainer
         from t2t_lite.training.preflight import batch_size, dry_run

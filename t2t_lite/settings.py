@@ -64,6 +64,7 @@ class Setting:
         reads: whether it is the path of a file that is read; "-" is standard input.
         writes: whether it is the path of a file to write.
         listed: whether a str holds several values, with commas between them.
+        needs: the setting without which another value than the default has no effect; "": none.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Setting:
     reads: bool = False
     writes: bool = False
     listed: bool = False
+    needs: str = ""
 
     @property
     def bounds(self) -> str:
@@ -188,6 +190,7 @@ def setting(
     reads: bool = False,
     writes: bool = False,
     listed: bool = False,
+    needs: str = "",
     group: str = "",
 ) -> T:
     """Declares a dataclass field as a setting.
@@ -206,6 +209,7 @@ def setting(
         writes: whether it is that of a file to write; commands check that it can be written.
         listed: whether a str holds several values, with commas between them; a command takes such a
             flag once, so that none of them is lost.
+        needs: the setting without which another value than the default has no effect; "": none.
         group: title under which `--help` lists this field and the following ones; "": unchanged.
 
     Returns:
@@ -214,6 +218,7 @@ def setting(
     bounds = {"minimum": minimum, "maximum": maximum, "above": above, "below": below}
     told: dict[str, Any] = {"help": help, "choices": tuple(choices), **bounds}
     told |= {"remedies": remedies, "reads": reads, "writes": writes, "listed": listed}
+    told["needs"] = needs
     metadata = {_KEY: told, "path": path or reads or writes, "group": group}
     field: Any = dataclasses.field(default=default, metadata=metadata)
     return typing.cast(T, field)
@@ -226,9 +231,23 @@ class Config:
     """
 
     def __post_init__(self) -> None:
-        for name, field in settings_of(type(self)).items():
+        settings = settings_of(type(self))
+        for name, field in settings.items():
             value = field.checked(getattr(self, name))
             object.__setattr__(self, name, value)  # the dataclass is frozen
+        require_needed(settings.values(), vars(self))
+
+
+def require_needed(settings: Iterable[Setting], values: Mapping[str, Any]) -> None:
+    """Raises UsageError if a setting is given, and the one that it needs is not.
+
+    Args:
+        settings: some settings.
+        values: at least theirs, by name.
+    """
+    for one in settings:
+        if one.needs and not values[one.needs] and values[one.name] != one.default:
+            raise UsageError(f"--{one.name} needs --{one.needs}: give both or neither")
 
 
 def settings_of(config_class: type) -> dict[str, Setting]:

@@ -418,3 +418,19 @@ def test_a_field_that_only_one_class_has_differs():
 
     assert Example().differences(Larger()) == ["depth: None != 2"]
     assert Larger().differences(Example()) == ["depth: 2 != None"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Trip(Config):
+    ticket: str = setting("", "Where to.")
+    seat: int = setting(1, "Row.", needs="ticket")
+    window: bool | None = setting(None, "By the window.", needs="ticket")
+
+
+@pytest.mark.parametrize("given", [{"seat": 2}, {"window": False}])
+def test_what_has_an_effect_only_beside_another_setting_needs_it(given):
+    name = next(iter(given))
+    with pytest.raises(UsageError, match=rf"--{name} needs --ticket: give both or neither"):
+        Trip(**given)
+    assert getattr(Trip("home", **given), name) == given[name]
+    assert Trip(seat=1, window=None) == Trip()

@@ -133,13 +133,20 @@ class TrainerConfig(Config):
         minimum=1,
     )
     eval_early_stopping_metric: str = setting(
-        "loss", "Metric that must improve; named as for --best_metric."
+        "loss",
+        "Metric that must improve; named as for --best_metric.",
+        needs="eval_early_stopping_steps",
     )
     eval_early_stopping_metric_delta: float = setting(
-        0.1, "Smallest change that counts as an improvement.", minimum=0
+        0.1,
+        "Smallest change that counts as an improvement.",
+        minimum=0,
+        needs="eval_early_stopping_steps",
     )
     eval_early_stopping_metric_minimize: bool | None = setting(
-        None, "Lower is better (default: as registered for the metric)."
+        None,
+        "Lower is better (default: as registered for the metric).",
+        needs="eval_early_stopping_steps",
     )
     eval_steps: int = setting(
         100,

@@ -26,6 +26,11 @@ def make_strategy(
         cluster: the workers, all of which must request the same number of devices.
     """
     if simulate_devices:
+        if worker_gpu:
+            raise UsageError(
+                f"--simulate_devices={simulate_devices} splits the CPU: omit it, or "
+                f"--worker_gpu={worker_gpu}"
+            )
         if not cluster.is_alone:
             raise UsageError(
                 f"--simulate_devices={simulate_devices} is for a single worker: omit it, and start "

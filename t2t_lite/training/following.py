@@ -66,6 +66,10 @@ def run(config: TrainerConfig, callbacks: Sequence[Callback] = ()) -> None:
             same; a callback failed; or SIGTERM arrived (then `PreemptionError`).
     """
     schedule, folder = FOLLOWING[config.schedule], pathlib.Path(config.output_dir)
+    if schedule.on_train_data:  # which is only scored
+        for name in ("eval_use_test_set", "decode_hparams"):
+            if getattr(config, name):
+                log.warning("--%s has no effect on --schedule=%s", name, config.schedule)
     # What is wrong is refused before the wait.
     resolve_decode_hparams(config)
     called = Callbacks.of(config.callbacks, callbacks)

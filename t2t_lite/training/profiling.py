@@ -24,7 +24,7 @@ class Profiler:
     def __init__(self, folder: pathlib.Path, first: int, is_wanted: bool) -> None:
         self._folder = folder
         self._start = first + _SKIPPED if is_wanted else None
-        self._is_recording = False
+        self._is_recording = self._has_recorded = False
 
     def __enter__(self) -> "Profiler":
         return self
@@ -36,6 +36,8 @@ class Profiler:
         trace: TracebackType | None,
     ) -> None:
         self._stop()
+        if self._start is not None and not self._has_recorded:
+            log.warning("profile: nothing was recorded: that begins after %d updates", _SKIPPED)
 
     def before(self, step: int) -> None:
         """Starts or ends the recording; call it before each update.
@@ -45,7 +47,7 @@ class Profiler:
         """
         if step == self._start:
             tf.profiler.experimental.start(str(self._folder))
-            self._is_recording = True
+            self._is_recording = self._has_recorded = True
         elif self._start is not None and step == self._start + _RECORDED:
             self._stop()
 

@@ -191,6 +191,20 @@ def test_translations_that_come_later_are_scored(translations, monkeypatch):
     assert scored(run(*translations(3), "--wait_minutes=0.01")) == [3, 20, 100]
 
 
+@pytest.mark.parametrize(
+    ("flag", "needed"),
+    [
+        ("--event_dir=a", "translations_dir"),
+        ("--tag_suffix=_a", "event_dir"),
+        ("--min_steps=0", "translations_dir"),
+        ("--wait_minutes=1", "translations_dir"),
+    ],
+)
+def test_flags_of_a_folder_need_it(flag, needed, files):
+    name = flag.partition("=")[0]
+    assert f"{name} needs --{needed}: give both" in refused(*files("a\n", "a\n"), flag)
+
+
 @pytest.mark.parametrize("flag", ["--translation=a", "--paper", "--metrics=chrf"])
 def test_a_folder_has_scores_of_its_own(translations, flag):
     assert "exclude each other" in refused(*translations(3), flag)

@@ -62,7 +62,7 @@ _SEED, _WHOLE = f"--random_seed={2**32}", "expected a whole number"
 
 
 @pytest.mark.parametrize(
-    ("word", "message"),
+    ("words", "message"),
     [
         ("--problem=text2text_tmpdri", "unknown problem 'text2text_tmpdri'; did you mean"),
         ("--model=transfomer", "unknown model 'transfomer'; did you mean 'transformer'?"),
@@ -89,16 +89,27 @@ _SEED, _WHOLE = f"--random_seed={2**32}", "expected a whole number"
         ("--train_step=5", "unknown flag --train_step; did you mean 'train_steps'?"),
         ("--train_steps=0", "--train_steps=0: expected a whole number, at least 1"),
         ("--best_metric=belu", "unknown metric 'belu'; did you mean 'bleu'"),
-        ("--eval_early_stopping_metric=f1", "unknown metric 'f1'"),
+        ("--eval_early_stopping_metric=f1 --eval_early_stopping_steps=1", "unknown metric 'f1'"),
+        ("--eval_early_stopping_metric=bleu", "_metric needs --eval_early_stopping_steps: give"),
+        ("--eval_early_stopping_metric_delta=1", "_delta needs --eval_early_stopping_steps"),
+        ("--noeval_early_stopping_metric_minimize", "_minimize needs --eval_early_stopping_steps"),
         ("--worker_gpu=-1", "--worker_gpu=-1: expected a whole number, at least 0"),
         ("--random_seed=-1", "--random_seed=-1: expected a whole number, at least 0"),
         (_SEED, f"{_SEED}: {_WHOLE}, at least 0 and at most {2**32 - 1}"),
     ],
 )
-def test_usage_errors_are_found_before_anything_starts(word, message):
-    error = refusal(main, *_NEEDED, word)
+def test_usage_errors_are_found_before_anything_starts(words, message):
+    error = refusal(main, *_NEEDED, *words.split())
     assert message in error
     assert error.startswith("t2t-trainer: error: ")
+
+
+def test_raw_files_are_read_only_to_generate_data(tmp_path, capsys):
+    folders = [f"--{name}={tmp_path}/{name}" for name in ("data_dir", "output_dir", "tmp_dir")]
+    for count, is_said in ((2, False), (3, True)):
+        refusal(main, *_NEEDED[:3], *folders[:count], code=1)
+        message = "--tmp_dir has no effect without --generate_data"
+        assert (message in capsys.readouterr().err) == is_said
 
 
 _SEARCHED = ("--hparams_range=transformer_base_range",)
@@ -145,8 +156,8 @@ def test_objectives_have_t2ts_tags_or_names_of_values(objective, name):
         ),
         ((*_SEARCHED, "--autotune_max_trials=0"), "at least 1"),
         ((*_SEARCHED, "--dry_run"), "--dry_run is for one training: omit it, or --hparams_range"),
-        (("--autotune_max_trials=5",), "--autotune_max_trials is for a search: name its --hpar"),
-        (("--noautotune_prune",), "--autotune_prune is for a search"),
+        (("--autotune_max_trials=5",), "--autotune_max_trials needs --hparams_range: give both"),
+        (("--noautotune_prune",), "--autotune_prune needs --hparams_range"),
     ],
 )
 def test_what_no_search_can_do_is_refused(words, message):

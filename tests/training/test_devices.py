@@ -34,6 +34,11 @@ def test_a_gpu_that_is_already_in_use_is_taken_as_it_is(monkeypatch, caplog, err
     assert "GPU:1 does not grow with its use: Physical devices cannot be modified" in caplog.text
 
 
+def test_logical_devices_are_the_cpus():
+    with pytest.raises(UsageError, match=r"=2 splits the CPU: omit it, or --worker_gpu=1"):
+        make_strategy(1, 2)
+
+
 def test_several_workers_have_no_logical_devices():
     with pytest.raises(UsageError, match="--simulate_devices=2 is for a single worker"):
         make_strategy(None, 2, Cluster(("a:1", "b:2"), 0))

@@ -178,3 +178,15 @@ def test_missing_data_is_an_error_before_the_wait(tmp_path):
     with pytest.raises(UserError, match="text2text_tmpdir-dev-00000"):
         following.run(make_config(tmp_path, tmp_path / "run", **schedule))
     assert not (tmp_path / "run").exists()
+
+
+def test_scores_on_training_data_depend_on_no_split_and_no_search(tmp_path, caplog):
+    schedule = "continuous_eval_on_train_data"
+    config = make_config(tmp_path, tmp_path / "run", schedule=schedule, eval_use_test_set=True)
+    with pytest.raises(UserError, match="text2text_tmpdir-train-00000"):
+        following.run(config)
+    assert [line.partition(" ")[0] for line in caplog.messages] == [
+        "--eval_use_test_set",
+        "--decode_hparams",
+    ]
+    assert all(line.endswith(f"no effect on --schedule={schedule}") for line in caplog.messages)

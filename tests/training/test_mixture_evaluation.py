@@ -227,7 +227,7 @@ def test_a_limit_is_for_each_member_and_is_recorded_and_logged(run, data, tmp_pa
 def test_a_member_that_is_not_there_is_refused(data, tmp_path):
     for flag in ("best_metric", "eval_early_stopping_metric"):
         with pytest.raises(UsageError, match="unknown metric 'loss_zh'; did you mean 'loss__zh'"):
-            train(data, tmp_path / flag, **{flag: "loss_zh"})
+            train(data, tmp_path / flag, eval_early_stopping_steps=1, **{flag: "loss_zh"})
 
 
 @pytest.fixture(scope="module")

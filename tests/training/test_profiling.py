@@ -20,19 +20,24 @@ def calls(monkeypatch) -> list[str]:
 @pytest.mark.parametrize(
     ("updates", "expected"), [(10, []), (11, ["start"]), (20, ["start"]), (21, ["start", "stop"])]
 )
-def test_a_training_that_resumes_skips_ten_updates_as_well(tmp_path, calls, updates, expected):
+def test_a_training_that_resumes_skips_ten_updates_as_well(
+    tmp_path, calls, updates, expected, caplog
+):
     with Profiler(tmp_path, first=500, is_wanted=True) as profiler:
         for step in range(500, 500 + updates):
             profiler.before(step)
         assert calls == expected
     assert calls == ["start", "stop"][: 2 * bool(expected)], "an early end keeps what there is"
+    nothing = "profile: nothing was recorded: that begins after 10 updates"
+    assert caplog.messages == [nothing] * (not expected)
 
 
-def test_it_is_recorded_only_if_wanted(tmp_path, calls):
+def test_it_is_recorded_only_if_wanted(tmp_path, calls, caplog):
     with Profiler(tmp_path, first=0, is_wanted=False) as profiler:
         for step in range(-1, 30):
             profiler.before(step)
     assert not calls
+    assert not caplog.messages
 
 
 def test_tensorboard_finds_the_recording(tmp_path):

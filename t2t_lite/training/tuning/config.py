@@ -2,7 +2,6 @@
 
 import dataclasses
 
-from t2t_lite.errors import UsageError
 from t2t_lite.settings import Config, setting
 
 
@@ -20,26 +19,28 @@ class TuningConfig(Config):
         "",
         "Metric by which trials are compared, named as for --best_metric, or as in T2T: "
         "metrics-PROBLEM/METRIC (default: --best_metric).",
+        needs="hparams_range",
     )
     autotune_maximize: bool | None = setting(
-        None, "Higher is better (default: as registered for the metric)."
+        None,
+        "Higher is better (default: as registered for the metric).",
+        needs="hparams_range",
     )
     autotune_max_trials: int = setting(
-        10, "Number of trials, including those before a resume.", minimum=1
+        10,
+        "Number of trials, including those before a resume.",
+        minimum=1,
+        needs="hparams_range",
     )
     autotune_parallel_trials: int = setting(
-        1, "Trials at the same time; each takes its share of the GPUs.", minimum=1
+        1,
+        "Trials at the same time; each takes its share of the GPUs.",
+        minimum=1,
+        needs="hparams_range",
     )
     autotune_prune: bool = setting(
         True,
         "End a trial at an evaluation that is worse than the median of the finished trials at the "
         "same update.",
+        needs="hparams_range",
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.hparams_range:
-            return
-        for field in dataclasses.fields(self):
-            if getattr(self, field.name) != field.default:
-                raise UsageError(f"--{field.name} is for a search: name its --hparams_range")
