@@ -346,7 +346,7 @@ class BasicHParams(HParams):
     def model_fields(self) -> dict[str, Any]:
         """Returns the fields that describe the model, by name, and none of its training."""
         training = {*BasicHParams.names(), *self.of_training} - _OF_MODEL
-        return {name: value for name, value in self.to_dict().items() if name not in training}
+        return {name: value for name, value in self._values().items() if name not in training}
 
     def computed_fields(self) -> dict[str, Any]:
         """Returns `model_fields`, of sequences of steps those of the model alone."""

@@ -8,6 +8,7 @@ A `Config` is a frozen dataclass. Hyperparameters (`HParams`) can be changed unt
 by `"name=value,..."` strings, too, and are saved as JSON.
 """
 
+import copy
 import dataclasses
 import functools
 import json
@@ -40,6 +41,8 @@ _KINDS: dict[type, tuple[tuple[type, ...], str]] = {
 }
 # Commas separate assignments, but for those in a list.
 _ASSIGNMENT = re.compile(r"(?:\[[^\]]*\]|[^,])+")
+# Attributes of an object with all of its fields.
+_WHOLE = {"__dict__", "__getstate__"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -308,11 +311,14 @@ class HParams(Config):
     # Text fields that name a set, joined by +.
     sets: ClassVar[tuple[str, ...]] = ()
 
+    # The names that have been read since `note_reads`; None: it was not called.
+    _read: ClassVar[set[str] | None] = None
+
     def __post_init__(self) -> None:
         """Every field has been checked when it was set."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if self.__dict__.get("_frozen"):
+        if getattr(self, "_frozen", False):
             raise AttributeError(f"hparams are frozen: {name} cannot become {value!r}")
         super().__setattr__(name, self._setting(name).checked(value, f"{self.noun} {name}"))
 
@@ -323,8 +329,27 @@ class HParams(Config):
 
     def freeze(self) -> Self:
         """Forbids further changes and returns the object itself."""
-        self.__dict__["_frozen"] = True
+        object.__setattr__(self, "_frozen", True)
         return self
+
+    def note_reads(self) -> None:
+        """Begins to note which fields are read, here or from a copy.
+
+        Whoever takes the object as a whole, as `to_dict` and pickling do, reads them all.
+        """
+        object.__setattr__(self, "_read", set())
+
+    def unread(self, names: Iterable[str]) -> list[str]:
+        """Returns those of `names` not read since `note_reads`; none if it was not called."""
+        return [] if self._read is None else [name for name in names if name not in self._read]
+
+    if not typing.TYPE_CHECKING:  # which would allow any name
+
+        def __getattribute__(self, name: str) -> Any:
+            read = object.__getattribute__(self, "_read")
+            if read is not None:
+                read.update(settings_of(type(self)) if name in _WHOLE else [name])
+            return super().__getattribute__(name)
 
     def copy(self, **changes: Any) -> Self:
         """Returns an unfrozen copy with some fields changed.
@@ -332,7 +357,14 @@ class HParams(Config):
         Raises:
             UsageError: a name is unknown, or a value is not allowed.
         """
-        return self.from_dict({**self.to_dict(), **changes})
+        copied = self.from_dict({**self._values(), **changes})
+        object.__setattr__(copied, "_read", self._read)
+        return copied
+
+    def _values(self) -> dict[str, Any]:
+        """Returns all fields by name; `note_reads` takes none of them as read."""
+        own = {name: object.__getattribute__(self, name) for name in settings_of(type(self))}
+        return copy.deepcopy(own)
 
     def override(self, assignments: str) -> Self:
         """Returns an unfrozen copy changed by a string such as `"batch_size=1024,pos=emb"`.

@@ -1,8 +1,10 @@
 """Settings: what a field says about itself, the values that it refuses, and HParams as text."""
 
+import copy
 import dataclasses
 import json
 import pathlib
+import pickle
 from typing import ClassVar
 
 import numpy as np
@@ -347,9 +349,9 @@ def test_frozen_means_frozen():
 
 
 def test_a_copy_of_a_frozen_object_can_change():
-    for copy in (Example().freeze().copy(rate=2.0), Example().freeze().override("rate=2")):
-        copy.size = 3
-        assert copy == Example(size=3, rate=2.0)
+    for other in (Example().freeze().copy(rate=2.0), Example().freeze().override("rate=2")):
+        other.size = 3
+        assert other == Example(size=3, rate=2.0)
 
 
 def test_json_has_one_field_a_line_in_order():
@@ -418,6 +420,35 @@ def test_a_field_that_only_one_class_has_differs():
 
     assert Example().differences(Larger()) == ["depth: None != 2"]
     assert Larger().differences(Example()) == ["depth: 2 != None"]
+
+
+READS = {
+    "nothing": (lambda knobs: None, []),
+    "a field": (lambda knobs: knobs.size, ["size"]),
+    "a field by name": (lambda knobs: getattr(knobs, "share", 0), ["share"]),
+    "a copy's field": (lambda knobs: knobs.copy(top=3).override("rate=1").kind, ["kind"]),
+    "a frozen copy's field": (lambda knobs: knobs.copy().freeze().rate, ["rate"]),
+    "names": (lambda knobs: knobs.names(), []),
+    "a dict": (lambda knobs: knobs.to_dict(), Knobs.names()),
+    "attributes": (lambda knobs: vars(knobs), Knobs.names()),
+    "a pickle": (pickle.dumps, Knobs.names()),
+    "a shallow copy": (copy.copy, Knobs.names()),
+    "a deep copy": (copy.deepcopy, Knobs.names()),
+    "a dataclass": (dataclasses.replace, Knobs.names()),
+}
+
+
+@pytest.mark.parametrize("read", READS)
+def test_what_is_read_is_noted(read):
+    knobs = Knobs()
+    knobs.note_reads()
+    function, names = READS[read]
+    function(knobs)
+    assert knobs.unread(Knobs.names()) == [name for name in Knobs.names() if name not in names]
+
+
+def test_without_a_note_nothing_counts_as_unread():
+    assert Knobs().unread(Knobs.names()) == []
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 import keras
 from keras import ops
 
+from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.lstm import LSTMHParams
 from t2t_lite.layers.base import Dropout, Stack
@@ -46,6 +47,8 @@ class LSTMEncoder(Encoder):
 
     def _make_stack(self, backward: bool) -> Stack:
         h = self.hparams
+        if not h.num_hidden_layers:
+            raise UsageError("hparam num_hidden_layers=0: a recurrent model needs at least 1")
         d, make = h.hidden_size, CELLS[h.cell]
         cells = (make(d, d, h.initializer_gain) for _ in range(h.num_hidden_layers))
         return Stack(Recurrent(cell, backward) for cell in cells)

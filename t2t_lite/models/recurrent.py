@@ -5,16 +5,15 @@ import contextlib
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import keras
 from keras import ops
 
-from t2t_lite.errors import UsageError
 from t2t_lite.layers.attention import AttentionHook
 from t2t_lite.layers.recurrent_attention import RecurrentAttention, SourceMemory
 from t2t_lite.models.flops import ForwardFlops, flops_of_part, flops_per_token
-from t2t_lite.models.hparams_model import Decoder, Encoder
+from t2t_lite.models.hparams_model import Decoder
 from t2t_lite.models.seq2seq import AttentionLayer, DecodeState, EncoderDecoder
 
 _States = TypeVar("_States")
@@ -30,18 +29,6 @@ class Encoded(NamedTuple):
 
 class RecurrentSeq2Seq(EncoderDecoder):
     """Base of models whose decoder passes a state of constant size from step to step."""
-
-    encoder_class: ClassVar[type[Encoder]]
-
-    def make_layers(self) -> None:
-        """Creates encoder and decoder.
-
-        Raises:
-            UsageError: there is no layer.
-        """
-        if not self.hparams.num_hidden_layers:
-            raise UsageError("hparam num_hidden_layers=0: a recurrent model needs at least 1")
-        super().make_layers()
 
     def forward_flops(self) -> ForwardFlops:
         """Counts the operations of a forward pass; see `Seq2Seq.forward_flops`."""

@@ -69,11 +69,11 @@ class _Embeddings(HParamsModel):
         """Creates one to three matrices; as in T2T, unequal vocabularies cannot share one."""
         h = self.hparams
         same = not self.has_inputs or self.inputs_vocab_size == self.targets_vocab_size
-        share_softmax = h.shared_embedding_and_softmax_weights and same
+        share_softmax = same and h.shared_embedding_and_softmax_weights
         self.targets_embedding = make_embedding(h, self.targets_vocab_size)
         self.inputs_embedding = (
             self.targets_embedding
-            if share_softmax or (h.shared_embedding and same) or not self.has_inputs
+            if not self.has_inputs or share_softmax or (same and h.shared_embedding)
             else make_embedding(h, self.inputs_vocab_size)
         )
         self.softmax_embedding = (

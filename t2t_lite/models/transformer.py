@@ -48,7 +48,8 @@ class TransformerPart(ModelPart):
     def make_layers(self) -> None:
         """See `ModelPart.make_layers`."""
         h = self.hparams
-        self.position = Position(h.pos, h.hidden_size, h.max_length, h.position_offset)
+        offset = h.position_offset if h.pos.startswith("timing") else 0
+        self.position = Position(h.pos, h.hidden_size, h.max_length, offset)
         self.dropout = Dropout(h.layer_prepostprocess_dropout, self.seeds)
         self.stack = self._make_stack()
         # By default, a normalisation for pre-norm; post-norm layers include it.

@@ -318,8 +318,8 @@ class NeuralGPU(Seq2Seq):
     def _make_embeddings(self) -> None:
         """Creates one or two matrices: targets are not embedded."""
         h = self.hparams
-        share = h.shared_embedding_and_softmax_weights
-        share &= self.inputs_vocab_size == self.targets_vocab_size
+        same = self.inputs_vocab_size == self.targets_vocab_size
+        share = same and h.shared_embedding_and_softmax_weights
         self.inputs_embedding = make_embedding(h, self.inputs_vocab_size)
         self.softmax_embedding = self.inputs_embedding if share else self._make_softmax_embedding()
         self.targets_embedding = self.softmax_embedding

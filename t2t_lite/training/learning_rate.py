@@ -10,7 +10,6 @@ curve if that is train_steps - learning_rate_warmup_steps), and `linear_decay` d
 
 import math
 from collections.abc import Callable, Collection
-from typing import Any, cast
 
 import keras
 import tensorflow as tf
@@ -209,29 +208,15 @@ def warn_of_unread(hparams: BasicHParams, names: Collection[str]) -> None:
         UsageError: the schedule has an unknown factor.
     """
     group = [setting.name for setting in settings_by_group(BasicHParams)["Learning rate"]]
-    noted = _Noting(hparams)
+    noted = hparams.copy()
+    noted.note_reads()
     with tf.Graph().as_default():  # devices may yet be configured
-        Schedule(cast(BasicHParams, noted))(tf.constant(0))
-    read = [name for name in group if name in noted.names]
-    for name in group:
-        if name in names and name not in read:
+        Schedule(noted)(tf.constant(0))
+    unread = noted.unread(group)
+    read = [name for name in group if name not in unread]
+    for name in unread:
+        if name in names:
             warn_once(
                 f"hparam {name} has no effect: learning_rate_schedule="
                 f"{hparams.learning_rate_schedule} reads only {', '.join(read[1:])}"
             )
-
-
-class _Noting:
-    """Hparams that note which of them are read.
-
-    Attributes:
-        names: these.
-    """
-
-    def __init__(self, hparams: BasicHParams) -> None:
-        self.names: set[str] = set()
-        self._hparams = hparams
-
-    def __getattr__(self, name: str) -> Any:
-        self.names.add(name)
-        return getattr(self._hparams, name)

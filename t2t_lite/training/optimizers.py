@@ -105,14 +105,15 @@ def make_optimizer(hparams: BasicHParams) -> keras.optimizers.Optimizer:
         "use_ema": hparams.ema_decay > 0,
         "ema_momentum": hparams.ema_decay,
     }
-    adam = {
-        "beta_1": hparams.optimizer_adam_beta1,
-        "beta_2": hparams.optimizer_adam_beta2,
-        "epsilon": hparams.optimizer_adam_epsilon,
-    }
     match name:
         case "adam" | "true_adam" | "multistep_adam" | "adam_w":
-            return FusedAdam(weight_decay=hparams.weight_decay or None, **adam, **common)
+            return FusedAdam(
+                weight_decay=hparams.weight_decay or None,
+                beta_1=hparams.optimizer_adam_beta1,
+                beta_2=hparams.optimizer_adam_beta2,
+                epsilon=hparams.optimizer_adam_epsilon,
+                **common,
+            )
         case "adafactor":
             return keras.optimizers.Adafactor(
                 beta_2_decay=-hparams.optimizer_adafactor_memory_exponent,

@@ -2,16 +2,18 @@
 
 import logging
 import math
+from collections.abc import Iterable
 
 import tensorflow as tf
 
 from t2t_lite import processor
 from t2t_lite.data.generation import findings
-from t2t_lite.errors import UntrainableError
+from t2t_lite.errors import UntrainableError, warn_once
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.models.frozen_weights import frozen_summary
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs.run_folder import RunFolder
+from t2t_lite.settings import settings_by_group, settings_of
 from t2t_lite.training.cluster.workers import Workers
 from t2t_lite.training.config import TrainerConfig
 from t2t_lite.training.features import batch_of_ones
@@ -22,6 +24,17 @@ log = logging.getLogger(__name__)
 
 # A batch that exceeds the wanted one by a greater share is worth a warning.
 _EXCESS = 0.15
+
+# Where the classes of hparams are that are not a user's.
+_HPARAMS_CLASSES = BasicHParams.__module__.removesuffix("basic")
+
+# Hparams that a run reads before it has a model, or after its first step, or that have one value.
+_READ_ELSEWHERE = frozenset(
+    {
+        *("warm_start_model", "optimizer_multistep_accumulate_steps"),
+        *("eval_drop_long_sequences", "initializer"),
+    }
+)
 
 
 def log_settings(
@@ -103,3 +116,28 @@ def try_largest_batch(train_step: TrainStep, data: TrainingData, workers: Worker
             f"memory: lower batch_size={hparams.batch_size} or "
             f"max_length={hparams.max_length} with --hparams"
         ) from error
+
+
+def warn_of_unread_hparams(hparams: BasicHParams, given: Iterable[str]) -> None:
+    """Warns of hparams that were given and that the run does not read.
+
+    When a step has been traced, model, optimizer, data and step have read all that they ever will.
+    `learning_rate.warn_of_unread` speaks of those of the learning rate, and a field of a user's own
+    may be read by any code at any time.
+
+    Args:
+        hparams: those of the run, which have noted since then what was read.
+        given: names of fields.
+    """
+    ours = next(
+        kind for kind in type(hparams).__mro__ if kind.__module__.startswith(_HPARAMS_CLASSES)
+    )
+    rates = {setting.name for setting in settings_by_group(BasicHParams)["Learning rate"]}
+    judged = settings_of(ours).keys() - rates - _READ_ELSEWHERE
+    for name in hparams.unread(given):
+        value = getattr(hparams, name)
+        if name in judged and value is not False:  # what is off does nothing, as it should
+            warn_once(
+                f"hparam {name}={value} has no effect: nothing in this run reads it; a new run can "
+                "leave it out"
+            )

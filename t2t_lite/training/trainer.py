@@ -23,6 +23,7 @@ from t2t_lite.runs.opening import open_for_evaluation, open_for_training
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.runs.selection import Selection
 from t2t_lite.runs.warm_start import warm_start
+from t2t_lite.settings import meant_by
 from t2t_lite.training import devices, following
 from t2t_lite.training.callbacks import Callback, CallbackError, Callbacks
 from t2t_lite.training.cluster.cluster import Cluster
@@ -42,7 +43,7 @@ from t2t_lite.training.resolved_settings import (
 )
 from t2t_lite.training.run_log import MetricsWriter, ProgressLine, train_values
 from t2t_lite.training.skipped_steps import SkippedSteps
-from t2t_lite.training.start import log_settings, try_largest_batch
+from t2t_lite.training.start import log_settings, try_largest_batch, warn_of_unread_hparams
 from t2t_lite.training.step import TrainStep
 from t2t_lite.training.training_data import TrainingData
 
@@ -84,6 +85,7 @@ def run(
         if not cluster.is_chief:  # nobody reads its checkpoints
             config = dataclasses.replace(config, keep_checkpoint_max=1, keep_best_max=0)
         opened = _opened(config, hparams, strategy.num_replicas_in_sync, cluster.is_alone)
+        opened.hparams.note_reads()
         keras.utils.set_random_seed(opened.random_seed)
         with strategy.scope():
             model = opened.build_model()
@@ -245,6 +247,7 @@ class Trainer:
             warm_start(self.model, config.warm_start_from, self.run)
         require_trained_call(self.model)
         try_largest_batch(self.train_step, self.data, self.workers)
+        warn_of_unread_hparams(self.run.hparams, meant_by(config.hparams))
         if not self.step:
             return
         log.info("resuming after step %d", self.step)

@@ -210,6 +210,27 @@ def test_old_names_of_optimizers_hold_on_the_command_line_and_in_files(old, name
     assert len(caplog.records) == 1
 
 
+@pytest.mark.parametrize(
+    ("optimizer", "group"),
+    [
+        ("true_adam", "adam"),
+        ("adam_w", "adam"),
+        ("adafactor", "adafactor"),
+        ("momentum", "momentum"),
+        ("sgd", "none"),
+        ("rms_prop", "none"),
+    ],
+)
+def test_an_optimizer_reads_no_hparams_of_others(optimizer, group):
+    hparams = registry.hparams("transformer_base").copy(optimizer=optimizer)
+    hparams.note_reads()
+    make_optimizer(hparams)
+    groups = "adam", "adafactor", "momentum"
+    names = {g: [n for n in hparams.names() if n.startswith(f"optimizer_{g}_")] for g in groups}
+    for other in groups:
+        assert hparams.unread(names[other]) == (names[other] if other != group else [])
+
+
 def test_weight_decay_without_an_optimizer_that_takes_it_is_refused():
     hparams = registry.hparams("transformer_base").copy(weight_decay=0.1)
     with pytest.raises(

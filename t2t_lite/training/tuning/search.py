@@ -21,6 +21,7 @@ from t2t_lite.runs.selection import Criterion
 from t2t_lite.settings import meant_by
 from t2t_lite.training.cluster.cluster import Cluster
 from t2t_lite.training.config import TrainerConfig
+from t2t_lite.training.learning_rate import warn_of_unread
 from t2t_lite.training.optimizers import DECAYS_WEIGHTS
 from t2t_lite.training.resolved_settings import resolve_decode_hparams, resolve_hparams
 from t2t_lite.training.tuning import summary
@@ -38,6 +39,9 @@ _MAY_CHANGE = frozenset(
         *("callbacks", "profile", "worker_gpu", "worker_hosts", "worker_id", "simulate_devices"),
     }
 )
+
+# Hparams that decide which others of the learning rate are read.
+_OF_SCHEDULE = frozenset({"learning_rate_schedule", "learning_rate_decay_scheme"})
 
 
 def run(config: TrainerConfig, tuning: TuningConfig, t2t_usr_dir: str = "") -> str:
@@ -86,6 +90,8 @@ def _check(config: TrainerConfig, tuning: TuningConfig) -> dict[str, Range]:
                 f"--hparams sets {name}, which --hparams_range={tuning.hparams_range} varies: "
                 "leave it out of one of them"
             )
+    if not ranges.keys() & _OF_SCHEDULE:
+        warn_of_unread(hparams, ranges)
     problem = registry.problem(config.problem)
     for split in (DatasetSplit.TRAIN, config.eval_split):
         problem.existing_filepaths(config.data_dir, split)

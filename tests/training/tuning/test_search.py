@@ -3,7 +3,7 @@
 import pytest
 
 from support.small_runs import make_config
-from t2t_lite.errors import UserError
+from t2t_lite.errors import UserError, warn_once
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.ranges import Range
 from t2t_lite.training.tuning import search
@@ -58,6 +58,17 @@ def test_a_range_of_weight_decay_alone_needs_an_optimizer_that_supports_it():
         UserError, match="to vary weight_decay, give --hparams=optimizer=adam_w; no other"
     ):
         search._leave_out_weight_decay("mine", ranges, BasicHParams())
+
+
+@pytest.mark.parametrize(
+    ("hparams", "is_read"), [("clip_grad_norm=0", False), ("learning_rate_schedule=legacy", True)]
+)
+def test_a_range_that_the_schedule_does_not_read_is_a_warning(
+    hparams, is_read, data_dir, tmp_path, caplog
+):
+    warn_once.cache_clear()
+    search._check(make_config(data_dir, tmp_path, hparams), RANGE)
+    assert ("hparam learning_rate has no effect: " in caplog.text) != is_read
 
 
 def test_a_run_folder_becomes_no_search(tmp_path, monkeypatch):
