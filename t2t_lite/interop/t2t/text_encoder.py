@@ -462,6 +462,10 @@ class ClassLabelEncoder(TextEncoder):
         """The labels in order; T2T's name is that of the attribute, which subclasses set."""
         return self._class_labels
 
+    @class_labels.setter
+    def class_labels(self, labels: list[str]) -> None:
+        self._class_labels = labels
+
     @property
     def vocab_size(self) -> int:
         """Number of labels."""

@@ -32,9 +32,9 @@ def word_places(encoder: TextEncoder, ids: Sequence[int]) -> list[int]:
         places.append(words if text == before else words - 1)
         if end - start == _MOST_DECODED:
             half = range(end - _MOST_DECODED // 2, end)
-            # At a word, if one begins there: what begins within a word may be shown otherwise.
-            start = next((i for i in half if places[i] > places[i - 1]), half[0])
-            text = encoder.decode(ids[start:end]).strip()
+            # What begins within a character, or its escape, may be shown otherwise.
+            parts = ((i, encoder.decode(ids[i:end]).strip()) for i in half)
+            start, text = next((part for part in parts if text.endswith(part[1])), (end, ""))
             passed = words - len(text.split())
         before = text
     return places

@@ -41,6 +41,8 @@ def test_encoders_have_t2ts_members(tmp_path):
     labels = text_encoder.ClassLabelEncoder(["no", "yes"])
     labels._class_labels = ["nein", "ja"]
     assert (labels.encode("ja"), labels.class_labels) == (1, ["nein", "ja"])
+    labels.class_labels = ["non", "oui"]
+    assert (labels.encode("oui"), labels._class_labels) == (1, ["non", "oui"])
 
 
 def test_users_may_append_reserved_tokens(monkeypatch, tmp_path):

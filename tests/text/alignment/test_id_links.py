@@ -8,6 +8,7 @@ from support.pieces import PieceEncoder
 from t2t_lite.text import imported_encoder
 from t2t_lite.text.alignment.id_links import aligned_ids, places_in_text, word_places
 from t2t_lite.text.imported_encoder import ImportedEncoder
+from t2t_lite.text.subword_text_encoder import SubwordTextEncoder, count_tokens
 from t2t_lite.text.text_encoder import ByteTextEncoder
 
 
@@ -23,6 +24,14 @@ from t2t_lite.text.text_encoder import ByteTextEncoder
 )
 def test_every_id_has_the_place_of_its_word(encoder, text, places):
     assert word_places(encoder, encoder.encode(text)) == places
+
+
+@pytest.mark.parametrize("before", range(1, 7))
+def test_a_long_word_of_characters_that_are_escaped_is_one_word(before):
+    """Such as a name in another script in T2T's subwords, whose characters have six ids each."""
+    encoder = SubwordTextEncoder.build_to_target_size(30, count_tokens(["the cats"]), 1, 1000)
+    ids = encoder.encode("t" * before + " " + "д" * 40 + " the")
+    assert word_places(encoder, ids)[-2] == 2  # the last id shows nothing
 
 
 @pytest.mark.parametrize("text", ["a", "a "])
