@@ -331,17 +331,17 @@ class ProblemAdapter(problem.Problem):
         return preprocessing.change_of_examples(self, hparams, split)
 
     def _compare_lengths(self, hparams: Any) -> None:
-        """Warns if T2T would train on examples of other lengths than `hparams` say."""
+        """Warns if T2T would train on longer examples than `hparams` say."""
         if overrides(self.upstream, "max_length"):
             return  # `require_supported` says that it is not called
         theirs = self.upstream.max_length(HParams.of(hparams))
         ours = hparams.max_length or hparams.batch_size
-        if theirs != ours:
+        if theirs > ours:
             warn_once(
                 f"problem {self.base_name}: T2T trains on examples of up to {theirs} subwords "
                 f"(max_length of {type(self.upstream).__name__}), t2t_lite on those of up to "
                 f"{ours} (hparam max_length), and drops longer ones: set "
-                f"--hparams=max_length={theirs} to train on the same ones"
+                f"--hparams=max_length={theirs} to keep them"
             )
 
     # ---- evaluation

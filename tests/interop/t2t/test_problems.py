@@ -411,10 +411,11 @@ def test_examples_are_not_packed(upstream, folders, caplog):
         ("Text2RealProblem", {"ntasks": 2}, 8192),
         ("Text2TextProblem", {}, None),
         ("ChoppedTextProblem", {"sequence_length": 256}, None),
+        ("ChoppedTextProblem", {"sequence_length": 128}, None),  # none is longer
         ("Text2TextProblem", {"max_length": lambda self, model_hparams: 9}, None),
     ],
 )
-def test_another_length_of_examples_than_in_t2t_is_named(upstream, caplog, base, members, longest):
+def test_a_greater_length_of_examples_in_t2t_is_named(upstream, caplog, base, members, longest):
     found = adapted(type("Own", (getattr(text_problems, base),), members)())
     ExampleReader.of(found, registry.hparams("transformer_base"))
     message = (
