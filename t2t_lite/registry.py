@@ -102,13 +102,17 @@ class _MetricRegistry(Registry["type[Metric]"]):
         super().add(name, value)
 
 
+_FIELDS = "kind", "step", "target_tokens", "first_batches"  # of metrics.jsonl
+
+
 def _check_field(name: str) -> None:
     """Raises ValueError if a metric's value cannot have this name."""
-    reserved = name in ("kind", "step", "target_tokens") or name.endswith("_signature")
+    reserved = name in _FIELDS or name.endswith("_signature")
     if not name.isidentifier() or reserved or "__" in name:
         raise ValueError(
-            f"metric {name!r}: expected letters, digits and single underscores, and neither kind, "
-            "step, target_tokens nor the ending _signature: other fields of metrics.jsonl have them"
+            f"metric {name!r}: expected letters, digits and single underscores, and none of "
+            f"{', '.join(_FIELDS)} or the ending _signature, which other fields of metrics.jsonl "
+            "have"
         )
 
 

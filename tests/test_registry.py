@@ -171,7 +171,8 @@ def test_a_misnamed_metric(name: str, message: str):
 
 
 @pytest.mark.parametrize(
-    "name", ["a,b", "a:b", "step", "kind", "target_tokens", "bleu_signature", "a__b"]
+    "name",
+    ["a,b", "a:b", "step", "kind", "target_tokens", "first_batches", "bleu_signature", "a__b"],
 )
 def test_names_that_no_metric_can_have(name: str):
     with pytest.raises(ValueError, match="expected letters, digits and single underscores"):
