@@ -101,7 +101,7 @@ def main(args: types.SimpleNamespace) -> None:
     """Runs the command."""
     COMMAND.require_run(args)
     split = split_to_decode(args.dataset_split, args.eval_use_test_set)
-    DecodeHParams().override(args.decode_hparams)
+    DecodeHParams().override(args.decode_hparams).require_one_output()
     metrics = split_metrics(args.metrics)
     check_metrics(metrics)
     if args.segment_scores:

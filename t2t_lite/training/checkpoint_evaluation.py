@@ -89,9 +89,9 @@ def score_checkpoints(
         UserError: the runs have different sets, or a setting is invalid.
     """
     check_compute_type(*engine)
+    DecodeHParams().override(decode_hparams).require_one_output()  # a problem's own may ask for it
     folders = [str(pathlib.Path(path).parent) for path in checkpoints]
     runs = [RunFolder.open(folder) for folder in dict.fromkeys(folders)]
-    DecodeHParams.of(runs[0], decode_hparams).require_one_output()
     problem = runs[0].problem
     first_data = data_dir or runs[0].data_dir
     parts = parts_of(problem, split, metrics, first_data)

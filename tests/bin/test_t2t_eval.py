@@ -170,6 +170,10 @@ def test_scores_below_one_have_enough_digits():
         ),
         (["--output_dir=none", "--output_format=xml"], 2, "=xml: expected table or json"),
         (["--output_dir=none", "--decode_hparams=beem_size=1"], 2, "unknown decode hparam"),
+        *(
+            (["--output_dir=none", f"--decode_hparams={name}=1"], 2, f"hparam {name}=true: evalu")
+            for name in ("return_beams", "write_beam_scores")
+        ),
         (["--output_dir=none", "--metrics=blue"], 2, "unknown metric 'blue'; did you mean 'bleu'"),
         (["--output_dir=none", "--metrics=command:./no"], 1, "program './no' is not found"),
     ],
@@ -187,12 +191,6 @@ def test_an_empty_name_is_named(folder, names):
 def test_a_type_that_the_engine_does_not_compute_in_is_refused(folder):
     flags = f"--output_dir={folder}", "--checkpoint_path=best", "--compute_type=int8"
     assert "--compute_type=int8 needs --engine=ctranslate2" in refusal(t2t_eval.main, *flags)
-
-
-@pytest.mark.parametrize("name", ["return_beams", "write_beam_scores"])
-def test_more_than_the_best_output_is_refused(folder, name):
-    flags = f"--output_dir={folder}", "--checkpoint_path=best", f"--decode_hparams={name}=true"
-    assert f"hparam {name}=true: evaluations read the best" in refusal(t2t_eval.main, *flags)
 
 
 def test_scores_of_outputs_overwrite_no_file_of_the_run(folder):
