@@ -267,14 +267,18 @@ def _pre_tokenizer(spm: bytes) -> dict[str, Any] | None:
     """Returns what keeps user-defined symbols whole, and `<0x41>` from becoming a byte's piece.
 
     In Hugging Face's unigram models, text may match any piece, however low its score, and symbols
-    have the best.
+    have the best. In its models of BPE without merges to symbols, it may if it stands alone.
     """
     if type_of(spm) == VocabType.SENTENCEPIECE_UNIGRAM:
-        regex, behavior = "<(?=0x[0-9A-F]{2}>)", "MergedWithPrevious"
-    elif symbols := _user_symbols(spm):
-        regex, behavior = "|".join(map(re.escape, symbols)), "Isolated"
-    else:
-        return None
+        return _split("<(?=0x[0-9A-F]{2}>)", "MergedWithPrevious")
+    if symbols := _user_symbols(spm):
+        whole = _split("|".join(map(re.escape, symbols)), "Isolated")
+        byte = _split(r"\A<(?=0x[0-9A-F]{2}>\Z)", "MergedWithPrevious")
+        return {"type": "Sequence", "pretokenizers": [whole, byte]}
+    return None
+
+
+def _split(regex: str, behavior: str) -> dict[str, Any]:
     return {"type": "Split", "pattern": {"Regex": regex}, "behavior": behavior, "invert": False}
 
 

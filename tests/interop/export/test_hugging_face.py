@@ -240,8 +240,10 @@ def test_a_tokenizer_json_of_bpe_keeps_user_defined_symbols_whole(tmp_path):
     )
     side = HuggingFaceSide.of(SentencePieceEncoder(tmp_path / "vocab.model"), PEGASUS)
     written = fast_tokenizer(side)
-    split = written["pre_tokenizer"]
-    assert split["behavior"] == "Isolated"
+    split, byte = written["pre_tokenizer"]["pretokenizers"]
+    assert (split["behavior"], byte["behavior"]) == ("Isolated", "MergedWithPrevious")
+    assert re.split(f"({byte['pattern']['Regex']})", "<0x41>") == ["", "<", "0x41>"]
+    assert re.split(byte["pattern"]["Regex"], "a<0x41>") == ["a<0x41>"]
     pattern = f"({split['pattern']['Regex']})"
     assert re.split(pattern, "a<s|p>b▁<s|p>>") == ["a", "<s|p>", "b▁", "<s|p>>", ""]
     assert written["model"]["ignore_merges"]  # no merges lead to them
