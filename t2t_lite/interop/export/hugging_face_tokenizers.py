@@ -272,14 +272,19 @@ def _pre_tokenizer(spm: bytes) -> dict[str, Any] | None:
     if type_of(spm) == VocabType.SENTENCEPIECE_UNIGRAM:
         return _split("<(?=0x[0-9A-F]{2}>)", "MergedWithPrevious")
     if symbols := _user_symbols(spm):
-        whole = _split("|".join(map(re.escape, symbols)), "Isolated")
-        byte = _split(r"\A<(?=0x[0-9A-F]{2}>\Z)", "MergedWithPrevious")
-        return {"type": "Sequence", "pretokenizers": [whole, byte]}
+        splits = [_split("|".join(map(re.escape, symbols)), "Isolated")]
+        if _has_bytes(spm):
+            splits.append(_split(r"\A<(?=0x[0-9A-F]{2}>\Z)", "MergedWithPrevious"))
+        return {"type": "Sequence", "pretokenizers": splits}
     return None
 
 
 def _split(regex: str, behavior: str) -> dict[str, Any]:
     return {"type": "Split", "pattern": {"Regex": regex}, "behavior": behavior, "invert": False}
+
+
+def _has_bytes(spm: bytes) -> bool:
+    return any(piece.kind == PieceKind.BYTE for piece in pieces_of(spm))
 
 
 def _user_symbols(spm: bytes) -> list[str]:
@@ -300,7 +305,7 @@ def _decoders(spm: bytes, rules: Normalization) -> list[dict[str, Any]]:
 def _model(side: HuggingFaceSide) -> dict[str, Any]:
     """Returns the part of tokenizer.json that splits normalized text."""
     pieces = {piece.text: piece for piece in pieces_of(side.spm)}
-    has_bytes = any(piece.kind == PieceKind.BYTE for piece in pieces.values())
+    has_bytes = _has_bytes(side.spm)
     found = {
         text: piece.score
         for text, piece in pieces.items()

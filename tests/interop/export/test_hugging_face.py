@@ -232,6 +232,7 @@ def test_a_tokenizer_json_of_bpe_keeps_user_defined_symbols_whole(tmp_path):
         model_type="bpe",
         vocab_size=400,
         user_defined_symbols=["<s|p>", "<s|p>>"],
+        byte_fallback=True,
         pad_id=0,
         eos_id=1,
         unk_id=2,
