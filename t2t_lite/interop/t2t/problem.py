@@ -243,9 +243,9 @@ class Problem:
                 target_space_id=0,
             )
             self.hparams(defaults, given)
-            defaults.add_hparam("vocabulary", self._encoders or {})
-            defaults.add_hparam("was_reversed", self._was_reversed)
-            defaults.add_hparam("was_copy", self._was_copy)
+            defaults.vocabulary = self._encoders or {}
+            defaults.was_reversed = self._was_reversed
+            defaults.was_copy = self._was_copy
             self._hparams = defaults
         found: HParams = self._hparams
         return found

@@ -487,6 +487,7 @@ class ReadsSizes(Base):
 
   def hparams(self, defaults, model_hparams):
     defaults.vocab_size = {side: self._encoders[side].vocab_size for side in self._encoders}
+    defaults.vocabulary = self._encoders
 """
     )
     size = generate("reads_sizes", folders).feature_encoders(folders[0])["inputs"].vocab_size
