@@ -25,7 +25,7 @@ from t2t_lite.data.generation.file_groups import FileGroup
 from t2t_lite.data.generation.text_checks import Directions, Pair
 from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit, Problem
 from t2t_lite.data.text_problems import Text2TextProblem, TranslateProblem
-from t2t_lite.errors import UserError, quoted
+from t2t_lite.errors import DataError, UserError, quoted
 from t2t_lite.text.text_encoder import TextEncoder, TokenTextEncoder, VocabType
 from t2t_lite.text.text_files import open_file, raw_lines
 
@@ -371,7 +371,10 @@ def vocabulary_faults(path: pathlib.Path, text_is_nfc: bool) -> Iterator[str]:
     """
     if not path.is_file():
         return
-    lines = [line.removesuffix(b"\n") for line in raw_lines(open_file(path), str(path))]
+    try:
+        lines = [line.removesuffix(b"\n") for line in raw_lines(open_file(path), str(path))]
+    except DataError:  # an archive that a list is made of, or damaged, which its reader tells
+        return
     kinds = {
         "end in CR": lambda line: line.endswith(b"\r"),
         "begin or end with a tab": lambda line: (
