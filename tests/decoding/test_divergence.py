@@ -266,7 +266,7 @@ def evaluator_of(decoder, metrics):
     evaluator = object.__new__(Evaluator)
     problem = types.SimpleNamespace(existing_filepaths=lambda *_: ["shard"], float_sides=())
     evaluator.parts = [Part("", problem, metrics)]
-    evaluator._data = {"": (["shard"], [])}
+    evaluator._data = {"": (["shard"], [], 0)}
     evaluator._data_dir = ""
     evaluator._split = "eval"
     evaluator._stop = types.SimpleNamespace(at_once=contextlib.nullcontext)
