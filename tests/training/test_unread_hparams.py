@@ -66,7 +66,7 @@ _UNIVERSAL = {*_OPTIONS, *_SHARED, *_LAYERS, "position_offset"}
 _FEED_FORWARD = {"ffn_layer", "filter_size", "ffn_activation", "relu_dropout"}
 _DECODER = {
     *("shared_embedding_and_softmax_weights", "num_decoder_layers", "decoder_self", "start_id"),
-    *("softmax_bias", "softmax_padding", "suppressed_ids", "end_ids", "prepend_mode"),
+    *("softmax_bias", "softmax_padding", "suppressed_ids", "end_ids"),
 }
 _RELATIVE = {"self_attention_type": "dot_product_relative", "max_relative_position": 2}
 
