@@ -53,8 +53,8 @@ class MeanOfEncoder(Seq2Seq):
         h = self.hparams
         if h.prepends_inputs:
             raise UsageError(
-                f"hparam prepend_mode={h.prepend_mode}: {self.kind_of_outputs} are no text to "
-                "prepend a source to; set it to none"
+                f"hparam prepend_mode={h.prepend_mode}: {self.kind_of_outputs} are not text, "
+                "so no source can be prepended to them; set it to none"
             )
         outputs = self.targets_vocab_size - len(RESERVED_TOKENS)
         if outputs < 1:
