@@ -135,6 +135,6 @@ def test_what_it_does_not_take_is_refused():
     with pytest.raises(UsageError, match="needs a source"):
         cls("transformer_test", 0, 4)
     for mode in ("prepend_inputs_masked_attention", "prepend_inputs_full_attention"):
-        with pytest.raises(UsageError, match=f"prepend_mode={mode}: classes are no text to prep"):
+        with pytest.raises(UsageError, match=f"prepend_mode={mode}: classes are not text"):
             cls("transformer_test", 13, 4, prepend_mode=mode)
     assert make_untrained(KIND, CLASSES + 2).decoder is None

@@ -156,7 +156,7 @@ def test_what_it_does_not_take_is_refused():
         cls("transformer_test", 13, 2)
     with pytest.raises(UsageError, match="needs a source"):
         cls("transformer_test", 0, 3)
-    with pytest.raises(UsageError, match=r"prepend_mode=.*: numbers are no text to prepend"):
+    with pytest.raises(UsageError, match=r"prepend_mode=.*: numbers are not text"):
         cls("transformer_test", 13, 3, prepend_mode="prepend_inputs_full_attention")
     hparams = registry.hparams("transformer_test").copy(rdrop_alpha=5.0)
     with pytest.raises(UsageError, match=r"rdrop_alpha=5: .* set rdrop_alpha=0"):
