@@ -335,7 +335,7 @@ class HParams(Config):
     def note_reads(self) -> None:
         """Begins to note which fields are read, here or from a copy.
 
-        Whoever takes the object as a whole, as `to_dict` and pickling do, reads them all.
+        Code that takes the whole object, such as `to_dict` or pickle, reads all fields.
         """
         object.__setattr__(self, "_read", set())
 

@@ -108,10 +108,10 @@ def _find(name: str, config: DecoderConfig) -> TrainedModel:
                 "or name another run folder"
             )
     hparams = run.hparams.override(config.hparams).freeze()
-    for name, (own, trained) in hparams.computed_otherwise(run.hparams).items():
+    for field, (own, trained) in hparams.computed_otherwise(run.hparams).items():
         log.warning(
             "--hparams=%s=%s: %s was trained with %s, and its weights compute something else",
-            *(name, own, run.folder, trained),
+            *(field, own, run.folder, trained),
         )
     run = dataclasses.replace(run, hparams=hparams)
     return TrainedModel(run, path or "").fingerprinted()
