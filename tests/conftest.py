@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import fcntl
 import gc
+import importlib
 import importlib.util
 import os
 import pathlib
@@ -122,6 +123,23 @@ def browser(tmp_path_factory):
 def shared_data() -> pathlib.Path:
     """Folder of the real corpora."""
     return _shared("data")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Lets the processes that tests start be forks, where tests themselves run in forks."""
+    from support import forks, processes
+
+    if forks.are_made(session.config):
+        with _compiled_once(), console.quiet_tensorflow():
+            importlib.import_module("keras")
+        processes.serve()
+
+
+def pytest_sessionfinish() -> None:
+    """Ends the process that forks."""
+    from support import processes
+
+    processes.end()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -4,12 +4,12 @@ import contextlib
 import io
 import os
 import pathlib
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 
 import pytest
 
+from support import processes
 from t2t_lite.bin import t2t_decoder
 
 
@@ -23,15 +23,13 @@ def environment() -> dict[str, str]:
 
 
 def command_line(name: str, *flags: str) -> list[str]:
-    """Returns the words that start a command."""
-    return [sys.executable, "-m", f"t2t_lite.bin.{name.replace('-', '_')}", *flags]
+    """Returns the words with which Python runs a command."""
+    return ["-m", f"t2t_lite.bin.{name.replace('-', '_')}", *flags]
 
 
 def run_command(name: str, *flags: str, fails: bool = False) -> str:
     """Runs a command to its end and returns its standard output, or its errors if it fails."""
-    done = subprocess.run(
-        command_line(name, *flags), env=environment(), text=True, capture_output=True
-    )
+    done = processes.run(*command_line(name, *flags), env=environment())
     assert (done.returncode != 0) == fails, f"{name} {flags}:\n{done.stdout}\n{done.stderr}"
     return done.stderr if fails else done.stdout
 

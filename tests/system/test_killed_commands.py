@@ -17,6 +17,7 @@ import pytest
 
 from support import small_runs
 from support.commands import command_line, environment, run_command
+from support.processes import Python
 
 pytestmark = pytest.mark.slow
 
@@ -70,8 +71,8 @@ def files(folder: pathlib.Path) -> dict[str, str]:
 def kill_after(seconds: float, words: list[str], log: pathlib.Path) -> bool:
     """Runs a command no longer than this; returns whether it was killed."""
     with log.open("w") as errors:
-        process = subprocess.Popen(
-            words, env=environment(), stdout=errors, stderr=errors, start_new_session=True
+        process = Python(
+            *words, env=environment(), stdout=errors, stderr=errors, start_new_session=True
         )
         with contextlib.suppress(subprocess.TimeoutExpired):
             assert process.wait(seconds) == 0, log.read_text()
