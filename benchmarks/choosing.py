@@ -7,7 +7,8 @@ r"""Repeats the rows of docs/choosing.md: what a number of pairs gives.
 puts English-German pairs into files as people have their own, makes the vocabulary and trains the
 model that t2t-datagen names for so many pairs, and translates the test split. A row of a table in
 Markdown has BLEU, chrF, and the processor time of the training in core-hours. `--problem`,
-`--hparams_set` and `--train_steps` try another choice, in a folder of its own.
+`--hparams_set` and `--train_steps` try another choice, in a folder of its own, and `--hparams`
+changes the set.
 
 No sentence of manythings.org (Tatoeba) has its English side in two splits. Steps whose output
 exists are skipped. A killed command goes on when it is run again, and the training goes on from its
@@ -125,6 +126,7 @@ class Choosing:
                 hparams_set=hparams_set,
                 train_steps=steps,
                 random_seed=SEED,
+                **({"hparams": self.args.hparams} if self.args.hparams else {}),
             )
         finally:
             with seconds_file(run).open("a") as file:
@@ -171,6 +173,7 @@ def main() -> None:
     parser.add_argument("--problem", help="a problem that reads inputs.train.txt")
     parser.add_argument("--hparams_set")
     parser.add_argument("--train_steps", type=int)
+    parser.add_argument("--hparams", help="changes to the set, as t2t-trainer takes them")
     # subprocess.run kills the command that it waits for.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     print(Choosing(parser.parse_args()).row())
