@@ -265,6 +265,23 @@ def _stacks_are_not_noted(request):
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _variables_share_kernels(_logical_devices):
+    """Makes variables without a name for TensorFlow's messages.
+
+    TensorFlow makes a kernel for each name, shape and type, and keeps it. That takes most of the
+    time in which a variable is made, and making models takes a fifth of all tests.
+    """
+    from tensorflow.python.ops import gen_resource_variable_ops as operations
+
+    handle = operations.var_handle_op
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            operations, "var_handle_op", lambda debug_name="", **options: handle(**options)
+        )
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _searches_are_shared(_logical_devices):
     """Traces a search once for all tests that decode with equal models."""
     from support.shared_searches import shared_searches
