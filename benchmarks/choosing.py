@@ -7,8 +7,7 @@ r"""Repeats the rows of docs/choosing.md: what a number of pairs gives.
 puts English-German pairs into files as people have their own, makes the vocabulary and trains the
 model that t2t-datagen names for so many pairs, and translates the test split. A row of a table in
 Markdown has BLEU, chrF, and the processor time of the training in core-hours. `--problem`,
-`--hparams_set` and `--train_steps` try another choice, in a folder of its own, and `--hparams`
-changes the set.
+`--hparams_set`, `--train_steps` and `--hparams` try another choice, in a folder of its own.
 
 No sentence of manythings.org (Tatoeba) has its English side in two splits. Steps whose output
 exists are skipped. A killed command goes on when it is run again, and the training goes on from its
@@ -81,13 +80,15 @@ class Choosing:
         problem = self.args.problem or vocabulary
         hparams_set = self.args.hparams_set or choice.hparams_set
         steps = self.args.train_steps or choice.train_steps
-        run = self.folder / f"{problem}-{hparams_set}-{steps}"
-        self.train(problem, hparams_set, steps, run)
+        changes = self.args.hparams or ""
+        name = "-".join(filter(None, (problem, hparams_set, str(steps), changes.replace(",", "-"))))
+        run = self.folder / name
+        self.train(problem, hparams_set, steps, changes, run)
         translation = self.translate(run)
         reference = self.text / f"targets.{TEST}.txt"
         cells = (
             f"{pairs:,} pairs, {self.args.text}",
-            f"`{hparams_set}`",
+            f"`{hparams_set}`{changes and f', `{changes}`'}",
             f"{registry.problem(problem).approx_vocab_size:,}",
             f"{steps:,}",
             bleu(translation, reference),
@@ -109,7 +110,9 @@ class Choosing:
             files.write_text(done, f"{len(splits[TRAIN])}\n")
         return int(done.read_text())
 
-    def train(self, problem: str, hparams_set: str, steps: int, run: pathlib.Path) -> None:
+    def train(
+        self, problem: str, hparams_set: str, steps: int, changes: str, run: pathlib.Path
+    ) -> None:
         """Makes the data and trains a model; notes the processor time beside the run folder."""
         if (run / f"model.ckpt-{steps}.index").exists():
             return
@@ -126,7 +129,7 @@ class Choosing:
                 hparams_set=hparams_set,
                 train_steps=steps,
                 random_seed=SEED,
-                **({"hparams": self.args.hparams} if self.args.hparams else {}),
+                **({"hparams": changes} if changes else {}),
             )
         finally:
             with seconds_file(run).open("a") as file:
@@ -173,7 +176,7 @@ def main() -> None:
     parser.add_argument("--problem", help="a problem that reads inputs.train.txt")
     parser.add_argument("--hparams_set")
     parser.add_argument("--train_steps", type=int)
-    parser.add_argument("--hparams", help="changes to the set, as t2t-trainer takes them")
+    parser.add_argument("--hparams", help="overrides hyperparameters, as in t2t-trainer")
     # subprocess.run kills the command that it waits for.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     print(Choosing(parser.parse_args()).row())

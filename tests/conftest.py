@@ -126,20 +126,20 @@ def shared_data() -> pathlib.Path:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Lets the processes that tests start be forks, where tests themselves run in forks."""
+    """Starts the fork server in a worker whose tests run in forks."""
     from support import forks, processes
 
-    if forks.are_made(session.config):
+    if forks.is_forking(session.config):
         with _compiled_once(), console.quiet_tensorflow():
             importlib.import_module("keras")
-        processes.serve()
+        processes.start_fork_server()
 
 
 def pytest_sessionfinish() -> None:
-    """Ends the process that forks."""
+    """Ends the fork server."""
     from support import processes
 
-    processes.end()
+    processes.stop_fork_server()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -266,17 +266,17 @@ def _stacks_are_not_noted(request):
 
 @pytest.fixture(scope="session", autouse=True)
 def _variables_share_kernels(_logical_devices):
-    """Makes variables without a name for TensorFlow's messages.
+    """Makes variables without `debug_name`, which TensorFlow uses in messages alone.
 
-    TensorFlow makes a kernel for each name, shape and type, and keeps it. That takes most of the
-    time in which a variable is made, and making models takes a fifth of all tests.
+    It creates and keeps a kernel for each name, shape and type. That takes most of the time in
+    which a variable is created, and creating models takes a fifth of all tests.
     """
     from tensorflow.python.ops import gen_resource_variable_ops as operations
 
     handle = operations.var_handle_op
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            operations, "var_handle_op", lambda debug_name="", **options: handle(**options)
+            operations, "var_handle_op", lambda *a, debug_name="", **options: handle(*a, **options)
         )
         yield
 

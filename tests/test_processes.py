@@ -1,4 +1,4 @@
-"""Processes that tests start are what Python would be, though `.ci/run` lets them be forks."""
+"""Processes that tests start are what new ones would be, though in `.ci/run` they are forks."""
 
 import json
 import os
@@ -13,7 +13,8 @@ from support import forks, processes
 from support.processes import Python
 
 _SAYS_ALL = """
-import gc, json, os, random, signal, sys, warnings
+import gc, json, logging, os, random, signal, sys, warnings
+filters = warnings.filters[:]
 import numpy as np
 json.dump(
     {
@@ -27,7 +28,10 @@ json.dump(
         "input": sys.stdin.read(),
         "tests": sorted(m for m in sys.modules if m.startswith(("support", "t2t_lite", "test_"))),
         "collects": [gc.isenabled(), *gc.get_threshold()],
-        "files": sorted(os.listdir("/proc/self/fd"))[:3],
+        "files": os.listdir("/proc/self/fd"),
+        "filters": [(action, category.__name__) for action, _, category, *_ in filters],
+        "handlers": len(logging.getLogger().handlers),
+        "keras": "keras" in sys.modules,
         "interrupt": signal.getsignal(signal.SIGINT) is signal.default_int_handler,
         "leads": os.getsid(0) == os.getpid(),
         "drawn": [random.random(), np.random.random()],
@@ -39,7 +43,8 @@ print("a warning", file=sys.stderr)
 
 
 def test_it_has_what_it_was_given_and_nothing_of_the_tests(tmp_path):
-    options = {"cwd": tmp_path, "env": {"PATH": os.environ["PATH"], "OWN": "1"}, "input": "in\n"}
+    env = {name: value for name, value in os.environ.items() if name != "HOME"} | {"OWN": "1"}
+    options = {"cwd": tmp_path, "env": env, "input": "in\n"}
     found = [processes.run("-c", _SAYS_ALL, "one", 2, **options) for _ in range(2)]
     one, other = (json.loads(done.stdout) for done in found)
     assert [(done.returncode, done.stderr) for done in found] == [(0, "a warning\n")] * 2
@@ -55,7 +60,7 @@ def test_it_has_what_it_was_given_and_nothing_of_the_tests(tmp_path):
 
 def test_tensorflow_is_there_where_tests_are_forked(request):
     done = processes.run("-c", "import sys; print('tensorflow' in sys.modules)")
-    assert done.stdout == f"{forks.are_made(request.config)}\n"
+    assert done.stdout == f"{forks.is_forking(request.config)}\n"
 
 
 @pytest.mark.parametrize(
@@ -67,6 +72,10 @@ def test_tensorflow_is_there_where_tests_are_forked(request):
         ("1 / 0", 1, "ZeroDivisionError: division by zero\n"),
         ("import os; os.kill(os.getpid(), 9)", -signal.SIGKILL, ""),
         ("import os, signal; os.kill(os.getpid(), signal.SIGINT)", -signal.SIGINT, "Interrupt\n"),
+        ("class End(BaseException): pass\nraise End", 1, "End\n"),
+        ("import sys; print('\\udc80', file=sys.stderr)", 0, "\\udc80\n"),
+        ("import threading; threading.Thread(target=int, args='x').start()", 0, "'x'\n"),
+        ("import logging; logging.warning('ours')", 0, "WARNING:root:ours\n"),
         ("import atexit, sys; atexit.register(sys.stderr.write, 'last\\n')", 0, "last\n"),
         (
             "import sys, threading; threading.Timer(0.2, sys.stderr.write, ['late']).start()",
@@ -112,10 +121,40 @@ def test_several_run_at_once_and_are_killed():
 def test_its_seconds_count():
     def seconds() -> float:
         times = os.times()
-        return times.children_user + times.children_system + processes.forks_seconds()
+        return times.children_user + times.children_system + processes.fork_cpu_seconds()
 
     before, began = seconds(), time.process_time()
     busy = "import time\nwhile time.process_time() < 0.5:\n    pass"
     assert processes.run("-c", busy).returncode == 0
     assert seconds() - before > 0.4
     assert time.process_time() - began < 0.4
+
+
+def test_what_is_written_before_an_interrupt_is_not_lost():
+    program = "import atexit, os, signal\natexit.register(print, 'last')\nprint('first')\n"
+    done = processes.run("-c", f"{program}os.kill(os.getpid(), signal.SIGINT)")
+    assert (done.stdout, done.returncode) == ("first\nlast\n", -signal.SIGINT)
+
+
+def test_it_is_itself_as_soon_as_it_is_there():
+    """In a session of its own, and open to signals."""
+    for number in [signal.SIGINT, signal.SIGKILL] * 5:
+        options = {"start_new_session": True, "stderr": subprocess.DEVNULL}
+        with Python("-c", "import time; time.sleep(60)", **options) as process:
+            os.killpg(process.pid, number)
+            assert process.wait(60) == -number
+
+
+def test_a_folder_that_is_not_there_is_an_error(tmp_path):
+    with pytest.raises(OSError, match="none"):
+        processes.run("-c", "", cwd=tmp_path / "none")
+
+
+def test_another_start_is_a_new_process(request):
+    """Where Python or TensorFlow would read its variables otherwise, or a test asks for it."""
+    says = "import os, sys; print('tensorflow' in sys.modules)"
+    env = {**os.environ, "PYTHONHASHSEED": "1"}
+    assert processes.run("-c", says, env=env).stdout == "False\n"
+    assert processes.run("-c", says, fresh=True).stdout == "False\n"
+    env = {**os.environ, "OWN": "1"}
+    assert processes.run("-c", says, env=env).stdout == f"{forks.is_forking(request.config)}\n"

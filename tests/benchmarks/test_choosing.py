@@ -44,6 +44,7 @@ def args(tmp_path):
         problem=None,
         hparams_set=None,
         train_steps=None,
+        hparams=None,
     )
 
 
@@ -101,8 +102,16 @@ def test_another_choice_has_a_folder_of_its_own(calls, args):
     args.problem, args.hparams_set, args.train_steps = "text2text_tmpdir_bpe", "transformer_tiny", 7
     row = choosing.Choosing(args).row()
     assert row.startswith("| 300 pairs, tatoeba | `transformer_tiny` | 8,000 | 7 |")
-    folders = [flags["output_dir"] for module, flags in calls if module == "t2t_trainer"]
-    assert len(set(folders)) == 2
+    args.hparams = "hidden_size=8,dropout=0.1"
+    row = choosing.Choosing(args).row()
+    assert row.startswith(
+        "| 300 pairs, tatoeba | `transformer_tiny`, `hidden_size=8,dropout=0.1` |"
+    )
+    trainings = [flags for module, flags in calls if module == "t2t_trainer"]
+    assert [flags.get("hparams") for flags in trainings] == [None, None, args.hparams]
+    folders = [flags["output_dir"] for flags in trainings]
+    assert len(set(folders)) == 3
+    assert "," not in str(folders[2]), "it separates checkpoints"
 
 
 def test_the_other_texts(tmp_path):

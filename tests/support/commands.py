@@ -27,9 +27,16 @@ def command_line(name: str, *flags: str) -> list[str]:
     return ["-m", f"t2t_lite.bin.{name.replace('-', '_')}", *flags]
 
 
-def run_command(name: str, *flags: str, fails: bool = False) -> str:
-    """Runs a command to its end and returns its standard output, or its errors if it fails."""
-    done = processes.run(*command_line(name, *flags), env=environment())
+def run_command(name: str, *flags: str, fails: bool = False, fresh: bool = False) -> str:
+    """Runs a command to its end and returns its standard output, or its errors if it fails.
+
+    Args:
+        name: the command's, as users write it.
+        flags: its flags.
+        fails: it must fail.
+        fresh: in a new process, never in a fork.
+    """
+    done = processes.run(*command_line(name, *flags), env=environment(), fresh=fresh)
     assert (done.returncode != 0) == fails, f"{name} {flags}:\n{done.stdout}\n{done.stderr}"
     return done.stderr if fails else done.stdout
 

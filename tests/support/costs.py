@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from support.processes import forks_seconds
+from support.processes import fork_cpu_seconds
 
 MOST = 15  # files and fixtures that are named
 _PHASES = ("setup", "call", "teardown")
@@ -122,7 +122,7 @@ class _Table:
 
 def _seconds() -> float:
     times = os.times()
-    children = times.children_user + times.children_system + forks_seconds()
+    children = times.children_user + times.children_system + fork_cpu_seconds()
     return times.user + times.system + children
 
 

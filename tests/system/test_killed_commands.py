@@ -68,12 +68,11 @@ def files(folder: pathlib.Path) -> dict[str, str]:
     }
 
 
-def kill_after(seconds: float, words: list[str], log: pathlib.Path) -> bool:
+def kill_after(seconds: float, words: list[str], log: pathlib.Path, fresh: bool = False) -> bool:
     """Runs a command no longer than this; returns whether it was killed."""
+    options = {"env": environment(), "start_new_session": True, "fresh": fresh}
     with log.open("w") as errors:
-        process = Python(
-            *words, env=environment(), stdout=errors, stderr=errors, start_new_session=True
-        )
+        process = Python(*words, stdout=errors, stderr=errors, **options)
         with contextlib.suppress(subprocess.TimeoutExpired):
             assert process.wait(seconds) == 0, log.read_text()
             return False
@@ -91,7 +90,7 @@ def test_killed_at_random(name, made, tmp_path):
     }
     before = files(made / "run")
     began = time.monotonic()
-    assert not kill_after(600, words["calm"], tmp_path / "log")
+    assert not kill_after(600, words["calm"], tmp_path / "log", fresh=True)
     longest = time.monotonic() - began
     kills = half = ended = 0
     while kills < KILLS:
