@@ -42,6 +42,10 @@ print("a warning", file=sys.stderr)
 """
 
 
+# Jobs in the background ignore interrupts, and so do the processes that they start.
+_INTERRUPTED = "import os, signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+
+
 def test_it_has_what_it_was_given_and_nothing_of_the_tests(tmp_path):
     env = {name: value for name, value in os.environ.items() if name != "HOME"} | {"OWN": "1"}
     options = {"cwd": tmp_path, "env": env, "input": "in\n"}
@@ -71,7 +75,7 @@ def test_tensorflow_is_there_where_tests_are_forked(request):
         ("import sys; sys.exit('a reason')", 1, "a reason\n"),
         ("1 / 0", 1, "ZeroDivisionError: division by zero\n"),
         ("import os; os.kill(os.getpid(), 9)", -signal.SIGKILL, ""),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGINT)", -signal.SIGINT, "Interrupt\n"),
+        (f"{_INTERRUPTED}os.kill(os.getpid(), signal.SIGINT)", -signal.SIGINT, "Interrupt\n"),
         ("class End(BaseException): pass\nraise End", 1, "End\n"),
         ("import sys; print('\\udc80', file=sys.stderr)", 0, "\\udc80\n"),
         ("import threading; threading.Thread(target=int, args='x').start()", 0, "'x'\n"),
@@ -131,14 +135,15 @@ def test_its_seconds_count():
 
 
 def test_what_is_written_before_an_interrupt_is_not_lost():
-    program = "import atexit, os, signal\natexit.register(print, 'last')\nprint('first')\n"
+    program = f"{_INTERRUPTED}import atexit\natexit.register(print, 'last')\nprint('first')\n"
     done = processes.run("-c", f"{program}os.kill(os.getpid(), signal.SIGINT)")
     assert (done.stdout, done.returncode) == ("first\nlast\n", -signal.SIGINT)
 
 
 def test_it_is_itself_as_soon_as_it_is_there():
     """In a session of its own, and open to signals."""
-    for number in [signal.SIGINT, signal.SIGKILL] * 5:
+    is_ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    for number in [signal.SIGTERM if is_ignored else signal.SIGINT, signal.SIGKILL] * 5:
         options = {"start_new_session": True, "stderr": subprocess.DEVNULL}
         with Python("-c", "import time; time.sleep(60)", **options) as process:
             os.killpg(process.pid, number)

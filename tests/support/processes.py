@@ -192,7 +192,8 @@ def _forget_pytest() -> None:
     """Undoes what pytest and conftest.py have changed in the interpreter."""
     # Interrupts wait until a fork is ready for them.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as in a job in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     faulthandler.disable()  # it would write to a file that is closed, as these handlers would
     logging.root.handlers.clear()
     threading.excepthook, sys.unraisablehook = threading.__excepthook__, sys.__unraisablehook__
