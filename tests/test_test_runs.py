@@ -13,7 +13,7 @@ from support.parts import PARTS, optimize_graphs, part_of
 from support.run_watch import EXIT_CODE, KERNELS_VARIABLE
 
 TESTS = pathlib.Path(__file__).parent
-PLUGINS = [f"-psupport.{name}" for name in ("forks", "parts", "run_watch")]
+PLUGINS = [f"-psupport.{name}" for name in ("costs", "forks", "parts", "run_watch")]
 _BOTH = """
 import pytest
 
@@ -101,7 +101,7 @@ def test_stacks_are_not_noted():
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("flags", [(), ("--fork-above=1",)])
+@pytest.mark.parametrize("flags", [(), ("--fork-above=1", "--costs")])
 def test_a_worker_that_dies_ends_the_run_with_the_name_of_its_test(tmp_path, flags):
     source = "import os\ndef test_dies():\n    os.abort()\ndef test_lives():\n    pass\n"
     ended = run_tests(tmp_path, source, "--numprocesses=1", "--max-worker-restart=0", *flags)

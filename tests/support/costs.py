@@ -97,7 +97,10 @@ class _Table:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         file = report.nodeid.split("::")[0]
         folder = file.rpartition("/")[0]
-        (cost,) = [value for name, value in report.user_properties if name == _COST][-1:]
+        costs = [value for name, value in report.user_properties if name == _COST]
+        if not costs:  # the worker has died
+            return
+        cost = costs[-1]
         self._tests[folder] += report.when == "call"
         self._seconds[folder, report.when] += cost["seconds"]
         self._files[file] += cost["seconds"]
