@@ -4,7 +4,6 @@ import contextlib
 import ctypes
 import fcntl
 import gc
-import importlib
 import importlib.util
 import os
 import pathlib
@@ -123,23 +122,6 @@ def browser(tmp_path_factory):
 def shared_data() -> pathlib.Path:
     """Folder of the real corpora."""
     return _shared("data")
-
-
-def pytest_sessionstart(session: pytest.Session) -> None:
-    """Starts the fork server in a worker whose tests run in forks."""
-    from support import forks, processes
-
-    if forks.is_forking(session.config):
-        with _compiled_once(), console.quiet_tensorflow():
-            importlib.import_module("keras")
-        processes.start_fork_server()
-
-
-def pytest_sessionfinish() -> None:
-    """Ends the fork server."""
-    from support import processes
-
-    processes.stop_fork_server()
 
 
 @pytest.hookimpl(wrapper=True)

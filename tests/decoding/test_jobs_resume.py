@@ -6,6 +6,8 @@ import os
 import pathlib
 import random
 import signal
+import subprocess
+import sys
 import tempfile
 import time
 import types
@@ -14,8 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.commands import Killed, command_line
-from support.processes import Python
+from support.commands import Killed
 from support.small_runs import noisy_run
 from t2t_lite.data.problem import Output
 from t2t_lite.data.text_problems import Text2TextProblem
@@ -179,9 +180,10 @@ def test_a_killed_process_resumes_with_what_is_left(tmp_path, monkeypatch, caplo
         worker_gpu=0,
     )
     flags = dataclasses.asdict(config) | {"worker_gpu": "0"}
-    words = [f"--{name}={value}" for name, value in flags.items() if isinstance(value, str)]
+    command = [sys.executable, "-m", "t2t_lite.bin.t2t_decoder"]
+    command += [f"--{name}={value}" for name, value in flags.items() if isinstance(value, str)]
     part = tmp_path / "out.part"
-    process = Python(*command_line("t2t-decoder", *words))
+    process = subprocess.Popen(command)
     try:
         end = time.monotonic() + 120
         while len(batches(part)) < 12 and time.monotonic() < end:

@@ -5,14 +5,13 @@ import pathlib
 import re
 import signal
 import subprocess
+import sys
 import time
 
 import numpy as np
 import pytest
 
-from support.commands import command_line
 from support.imported_runs import imported_run
-from support.processes import Python
 from support.rounding import assert_close, relative_bound
 from support.servers import Client, answers_of, serve
 from support.terms import log_prob_terms
@@ -278,8 +277,10 @@ def test_the_page_says_errors(server, browser):
     assert not browser.evaluate("document.getElementById('go').disabled")
 
 
-def launch(*flags: str) -> Python:
-    return Python(*command_line("t2t-serve", *flags), stderr=subprocess.PIPE, text=True)
+def launch(*flags: str) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, "-m", "t2t_lite.bin.t2t_serve", *flags], stderr=subprocess.PIPE, text=True
+    )
 
 
 @pytest.mark.integration

@@ -4,12 +4,12 @@ import contextlib
 import io
 import os
 import pathlib
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 
 import pytest
 
-from support import processes
 from t2t_lite.bin import t2t_decoder
 
 
@@ -23,20 +23,15 @@ def environment() -> dict[str, str]:
 
 
 def command_line(name: str, *flags: str) -> list[str]:
-    """Returns the words with which Python runs a command."""
-    return ["-m", f"t2t_lite.bin.{name.replace('-', '_')}", *flags]
+    """Returns the words that start a command."""
+    return [sys.executable, "-m", f"t2t_lite.bin.{name.replace('-', '_')}", *flags]
 
 
-def run_command(name: str, *flags: str, fails: bool = False, fresh: bool = False) -> str:
-    """Runs a command to its end and returns its standard output, or its errors if it fails.
-
-    Args:
-        name: the command's, as users write it.
-        flags: its flags.
-        fails: it must fail.
-        fresh: in a new process, never in a fork.
-    """
-    done = processes.run(*command_line(name, *flags), env=environment(), fresh=fresh)
+def run_command(name: str, *flags: str, fails: bool = False) -> str:
+    """Runs a command to its end and returns its standard output, or its errors if it fails."""
+    done = subprocess.run(
+        command_line(name, *flags), env=environment(), text=True, capture_output=True
+    )
     assert (done.returncode != 0) == fails, f"{name} {flags}:\n{done.stdout}\n{done.stderr}"
     return done.stderr if fails else done.stdout
 

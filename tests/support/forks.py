@@ -40,15 +40,10 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(_Forks(config, mebibytes << 20), _NAME)
 
 
-def is_forking(config: pytest.Config) -> bool:
-    """Whether this process is a worker whose children run its tests, or one of them."""
-    return config.pluginmanager.has_plugin(_NAME)
-
-
 def is_ending(config: pytest.Config) -> bool:
     """Whether this process is a child with more memory than the next file of tests may find."""
     most_bytes = config.getoption("fork_above") << 20
-    return is_forking(config) and _resident_bytes(os.getpid()) > most_bytes
+    return config.pluginmanager.has_plugin(_NAME) and _resident_bytes(os.getpid()) > most_bytes
 
 
 class _Forks:

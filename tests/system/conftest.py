@@ -6,17 +6,16 @@ from collections.abc import Callable
 import pytest
 
 from support.commands import command_line, environment
-from support.processes import Python
 
 
 @pytest.fixture
-def start() -> Callable[..., Python]:
+def start() -> Callable[..., subprocess.Popen]:
     """Returns a function that starts a command and does not wait for it."""
     started = []
 
-    def launch(name: str, *flags: str) -> Python:
-        process = Python(
-            *command_line(name, *flags),
+    def launch(name: str, *flags: str) -> subprocess.Popen:
+        process = subprocess.Popen(
+            command_line(name, *flags),
             env=environment(),
             text=True,
             stdout=subprocess.PIPE,

@@ -17,7 +17,6 @@ import pytest
 
 from support import small_runs
 from support.commands import command_line, environment, run_command
-from support.processes import Python
 
 pytestmark = pytest.mark.slow
 
@@ -68,11 +67,12 @@ def files(folder: pathlib.Path) -> dict[str, str]:
     }
 
 
-def kill_after(seconds: float, words: list[str], log: pathlib.Path, fresh: bool = False) -> bool:
+def kill_after(seconds: float, words: list[str], log: pathlib.Path) -> bool:
     """Runs a command no longer than this; returns whether it was killed."""
-    options = {"env": environment(), "start_new_session": True, "fresh": fresh}
     with log.open("w") as errors:
-        process = Python(*words, stdout=errors, stderr=errors, **options)
+        process = subprocess.Popen(
+            words, env=environment(), stdout=errors, stderr=errors, start_new_session=True
+        )
         with contextlib.suppress(subprocess.TimeoutExpired):
             assert process.wait(seconds) == 0, log.read_text()
             return False
@@ -90,7 +90,7 @@ def test_killed_at_random(name, made, tmp_path):
     }
     before = files(made / "run")
     began = time.monotonic()
-    assert not kill_after(600, words["calm"], tmp_path / "log", fresh=True)
+    assert not kill_after(600, words["calm"], tmp_path / "log")
     longest = time.monotonic() - began
     kills = half = ended = 0
     while kills < KILLS:

@@ -163,7 +163,7 @@ def test_own_layers_are_trained_resumed_averaged_and_decoded(flags, eagerly, tmp
 @pytest.mark.slow
 def test_a_killed_training_of_own_layers_equals_an_undisturbed_one(flags, start, tmp_path):
     calm, killed = tmp_path / "calm", tmp_path / "killed"
-    run_command("t2t-trainer", *flags(calm, 40), fresh=True)
+    run_command("t2t-trainer", *flags(calm, 40))
     for _ in range(3):
         before = len(whole_checkpoints(killed))
         process = start("t2t-trainer", *flags(killed, 40))

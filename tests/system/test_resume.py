@@ -161,7 +161,7 @@ def test_killed_run_equals_an_undisturbed_one(
         name: trainer_flags(data_dir, tmp_path / name, devices, steps, schedule, features)
         for name in ("calm", "killed")
     }
-    run_command("t2t-trainer", *flags["calm"], fresh=True)  # with another hash seed
+    run_command("t2t-trainer", *flags["calm"])
     torn = run_with_kills(start, flags["killed"], tmp_path / "killed", kills, number, draw)
     assert torn >= 3 or kills < 20, f"only {torn} kills met a checkpoint being written"
     small_runs.assert_equal_runs(tmp_path / "calm", tmp_path / "killed")

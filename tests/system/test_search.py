@@ -45,7 +45,7 @@ def usr_letters_range(rhp):
 def test_a_search_in_a_t2t_user_directory_survives_a_kill(start, tmp_path):
     usr_dir = write_usr_dir(tmp_path / "usr", USR_DIR)
     shared = [f"--t2t_usr_dir={usr_dir}", "--problem=usr_letters", f"--data_dir={tmp_path}/data"]
-    run_command("t2t-datagen", *shared, f"--tmp_dir={tmp_path}/tmp", fresh=True)
+    run_command("t2t-datagen", *shared, f"--tmp_dir={tmp_path}/tmp")
     flags = [
         *shared,
         *("--model=transformer", "--hparams_set=usr_letters_tiny", "--random_seed=1"),

@@ -4,13 +4,14 @@ import errno
 import importlib
 import json
 import math
+import subprocess
+import sys
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from support import processes
 from support.rounding import assert_close
 from support.tensorflow_text import needs_tensorflow_text
 from support.terms import log_prob_terms
@@ -103,7 +104,13 @@ def test_another_process_gives_what_the_decoder_gives(
     ids = padded([source.ids for source in sources])
     texts = [line.decode("latin-1") for line in [*map(str.encode, LINES), NOT_UTF8]]
     questions = [{"kind": "ids", "inputs": ids}, {"kind": "translate", "inputs": texts}]
-    done = processes.run("-c", SCRIPT, cwd=tmp_path, input=json.dumps(questions))
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        cwd=tmp_path,
+        input=json.dumps(questions),
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     (rows, scores, has_text), others = json.loads(done.stdout.splitlines()[-1])
     assert not has_text
