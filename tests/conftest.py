@@ -124,6 +124,12 @@ def shared_data() -> pathlib.Path:
     return _shared("data")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Starts processes with the system's malloc, as users do, in workers that have jemalloc."""
+    if hasattr(config, "workerinput") and "jemalloc" in os.environ.get("LD_PRELOAD", ""):
+        del os.environ["LD_PRELOAD"]
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[Any]:
     """Imports all tests, and TensorFlow, without the garbage collector: they are here to stay."""

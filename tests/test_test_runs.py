@@ -100,6 +100,13 @@ def test_stacks_are_not_noted():
         assert "names" not in names()
 
 
+def test_processes_have_the_malloc_of_users():
+    """Though .ci/run gives workers another, which is faster in old ones."""
+    script = "print('jemalloc' in open('/proc/self/maps').read())"
+    printed = subprocess.check_output([sys.executable, "-c", script], text=True)
+    assert printed == "False\n"
+
+
 @pytest.mark.integration
 @pytest.mark.parametrize("flags", [(), ("--fork-above=1", "--costs")])
 def test_a_worker_that_dies_ends_the_run_with_the_name_of_its_test(tmp_path, flags):
@@ -214,6 +221,23 @@ def test_one():
 )
 def test_a_child_knows_that_another_takes_its_place(tmp_path, flags, ends):
     assert f"ends: {ends}" in run_tests(tmp_path, _SAYS_WHETHER_IT_ENDS, "-rA", *flags).stdout
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("flags", [(), ("--numprocesses=1",)])
+def test_a_failure_is_named_at_once(tmp_path, flags):
+    """Also where the run never comes to its last lines."""
+    source = (
+        "import time\n"
+        "def test_fails():\n"
+        "    assert not 1\n"
+        "def test_stands_still():\n"
+        "    time.sleep(1000)\n"
+    )
+    ended = run_tests(tmp_path, source, "--standstill=20", *flags)
+    assert ended.returncode == EXIT_CODE
+    before, _, _ = ended.stdout.partition("ERROR: no test has ended for 20 s")
+    assert "\ncall failed: test_own.py::test_fails\n" in before
 
 
 @pytest.mark.integration

@@ -1,8 +1,8 @@
 """A run of tests that always ends, and whose last lines say how to repeat what failed.
 
-With `--standstill=SECONDS`, a run in which no test ends for so long is ended, with an error that
-names the tests that were running. When a worker dies, pytest-xdist names its test, and with
-`--max-worker-restart=0` ends the run.
+With `--standstill=SECONDS`, each failure is named at once, and a run in which no test ends for so
+long is ended, with an error that names the tests that were running. When a worker dies,
+pytest-xdist names its test, and with `--max-worker-restart=0` ends the run.
 """
 
 import os
@@ -57,6 +57,13 @@ class _Watch:
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         self._running.remove(nodeid)
         self._last = time.monotonic()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Names what failed at once: the run may be ended before its last lines."""
+        if report.failed:
+            reporter = self._config.pluginmanager.getplugin("terminalreporter")
+            reporter.ensure_newline()
+            reporter.write_line(f"{report.when} failed: {report.nodeid}", red=True)
 
     def pytest_unconfigure(self) -> None:
         self._is_over.set()
