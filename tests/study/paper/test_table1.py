@@ -127,7 +127,7 @@ def test_plots_are_logarithmic_and_name_their_curves():
 def test_a_measurement_has_time_and_memory():
     found = measure("self_attention", "n", 512, 16)
     assert (found.size, found.width) == (512, 16)
-    assert 0 < found.seconds < 10
+    assert found.seconds > 0
     # Scores, scaled scores and weights of 8 sequences are 8 MiB each, the result is 1/4 MiB.
     assert found.megabytes == 3 * 8 + 0.25
 
