@@ -79,7 +79,7 @@ COMMAND = Command(
                 pathlib.Path,
                 "",
                 "Folder for measurements: JSON and charts, and a run folder for each training. "
-                "A restart resumes with what is missing.",
+                "A restart trains what is missing; Table 1 is measured again.",
             ),
         ),
         "Training, for Tables 2 and 3 and parsing-search": (
@@ -182,7 +182,7 @@ def _table1(args: types.SimpleNamespace) -> "Table":
         return table1.table()
     measured = table1.measure_all(args.scale)
     table1.write(measured, args.output_dir)
-    return table1.table(measured)
+    return table1.table(measured, args.scale)
 
 
 def _table2(args: types.SimpleNamespace) -> "Table":

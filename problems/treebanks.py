@@ -184,6 +184,10 @@ class ParsingTmpdir16k(TreebankProblem):
     dataset_splits = three_splits(10)  # training, development and test
     approx_vocab_size = 2**14  # the paper's 16K
 
+    def optional_files(self, split: str) -> Sequence[str]:
+        """Returns the name of the file of the test split."""
+        return [_tmpdir_file("", split).name] if split == DatasetSplit.TEST else []
+
     def splits_to_generate(self, tmp_dir: str) -> Sequence[dict[str, Any]]:
         """Returns all splits, except a test split without a file."""
         has_test = self.source_files(tmp_dir, DatasetSplit.TEST)

@@ -192,6 +192,8 @@ def find_hparams(folder: pathlib.Path, config: Fields, **others: Any) -> Transfo
     if family.has_table and config["d_model"] % 2:
         raise UserError(f"{path}: d_model={config['d_model']}: an odd number cannot be imported")
     found: dict[str, Any] = {hparam: config[name] for name, hparam in SIZES.items()}
+    if config["model_type"] == M2M100:
+        found["position_offset"] = config.get("pad_token_id", 1) + 1
     try:
         return TransformerHParams(
             **found,
@@ -281,14 +283,16 @@ def never_output(
     words, ids = (generation.get(name) or [] for name in ("bad_words_ids", "suppress_tokens"))
     if isinstance(words, list):
         words = [word for word in words if word not in [[end] for end in ends]]
+    ours = {id_: our_id for our_id, id_ in reversed([*enumerate(order)])}  # the first of equal ones
     found = []
     for word in [*words, *([id_] for id_ in ids)] if _are_lists(words, ids) else [None]:
-        if not isinstance(word, list) or len(word) != 1 or word[0] not in order:
+        id_ = word[0] if isinstance(word, list) and len(word) == 1 else None
+        if type(id_) is not int or id_ not in ours:
             raise UserError(
                 f"{folder}: bad_words_ids or suppress_tokens has {quoted(word)}: expected ids, "
                 "one each; sequences have no counterpart here"
             )
-        found.append(order.index(word[0]))
+        found.append(ours[id_])
     return sorted({*found})
 
 

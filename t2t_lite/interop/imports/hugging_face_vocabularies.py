@@ -182,9 +182,6 @@ def _with_languages(folder: pathlib.Path, tokenizer: Tokenizer, first: int) -> T
         tokenizer: its settings.
         first: the id of the first language.
     """
-    listed = [*tokenizer.listed, *(token.content for token in tokenizer.by_id.values())]
-    if any(map(_M2M_LANGUAGE.fullmatch, listed)):
-        return tokenizer
     kind = tokenizer.settings.get("language_codes") or "m2m100"
     if not isinstance(kind, str) or kind not in LANGUAGES:
         raise UserError(
@@ -192,6 +189,9 @@ def _with_languages(folder: pathlib.Path, tokenizer: Tokenizer, first: int) -> T
             f"{' or '.join(LANGUAGES)}, or a list of the tokens of languages"
         )
     by_id = {id_: Token(f"__{code}__") for id_, code in enumerate(LANGUAGES[kind], first)}
+    listed = {*tokenizer.listed, *(token.content for token in tokenizer.by_id.values())}
+    if any(token.content in listed for token in by_id.values()):
+        return tokenizer
     if lost := sorted(by_id.keys() & tokenizer.by_id.keys()):
         log.warning(
             "%s: added tokens have the ids of %s, which the model no longer knows as languages",

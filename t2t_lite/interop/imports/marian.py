@@ -277,7 +277,8 @@ def _side(path: pathlib.Path, side: str, size: int) -> Side:
     eos, unknown = (
         _required(pieces, *names, path) for names in zip(_REQUIRED, _NEMATUS, strict=True)
     )
-    languages = language_labels(pieces)
+    # The model of an .spm splits labels as text, and so does Marian; a table has them in its place.
+    languages = {} if path.suffix == ".spm" else language_labels(pieces)
     return Side.of(
         pieces,
         NO_ID,

@@ -58,7 +58,16 @@ class Decoder(NamedTuple):
         listed = listed if isinstance(listed, list) else [listed]
         if key == "shortlist":  # numbers and switches follow
             listed = listed[:1]
-        return [self._file(key, name) for name in listed]
+        found = [self._file(key, name) for name in listed]
+        named = {
+            os.path.normpath(name): path.name for name, path in zip(listed, found, strict=True)
+        }
+        if len({*named.values()}) < len(named):
+            raise UserError(
+                f"{self.file}: {key} names different files of one name ({', '.join(named)}): give "
+                f"them other names in {self.folder} and here"
+            )
+        return found
 
     def is_on(self, key: str) -> bool:
         """Returns a switch, which is off if the settings lack it.

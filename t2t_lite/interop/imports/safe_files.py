@@ -188,6 +188,12 @@ def _members(path: pathlib.Path, archive: zipfile.ZipFile) -> list[zipfile.ZipIn
     claimed = sum(member.file_size for member in members)
     if claimed > _LARGEST_RATIO * path.stat().st_size:
         raise DataError(f"{path} claims {claimed:,} bytes, far more than the file has")
+    for member in members:
+        if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise DataError(
+                f"{path}: array {quoted(member.filename)} is compressed in a way that NumPy does "
+                "not write: save the file with numpy.savez"
+            )
     return members
 
 

@@ -1,5 +1,6 @@
 """Maps the variables of T2T's Transformer, and of models made of its layers, to ours."""
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -31,7 +32,7 @@ from t2t_lite.systems.convolution import Convolution, SeparableConvolution
 from t2t_lite.systems.evolved_transformer import EvolvedDecoderLayer, EvolvedEncoderLayer
 
 # Some rows of an embedding matrix: `.../symbol_modality_VOCABULARY_CHANNELS/KIND/weights_NUMBER`.
-_SHARD = re.compile(r"(?P<matrix>\w+/symbol_modality_\d+_\d+/\w+)/weights_(?P<number>\d+)")
+_SHARD = re.compile(r"(?P<matrix>\w+/symbol_modality_\d+_\d+/\w+)/weights_(?P<number>\d{1,6})")
 # The linear layer to the classes; T2T repeats the name of its modality. Or that to the number.
 _CLASSES = re.compile(
     r"\w+/(?:(?:class_label_modality_\d+_\d+/)+dense|(?:\w+/)*reg_top_ffn/model_top)"
@@ -123,9 +124,12 @@ def embedding_rows(arrays: Mapping[str, np.ndarray]) -> dict[str, int]:
     """
     rows: dict[str, int] = {}
     for matrix, names in _shards(arrays).items():
-        gaps = [f"{matrix}/weights_{number}" for number in range(max(names)) if number not in names]
-        if gaps:
-            raise UserError(f"variables are missing: {', '.join(gaps)}")
+        if len(names) <= max(names):
+            missing = (number for number in itertools.count() if number not in names)
+            raise UserError(
+                f"variables are missing: {matrix}/weights_{next(missing)}, as there is "
+                f"{matrix}/weights_{max(names)}"
+            )
         kind = matrix.rpartition("/")[2]
         rows[kind] = sum(len(arrays[name]) for name in names.values())
     return rows

@@ -42,9 +42,8 @@ _PRE_NORM = {
 FAMILIES = {
     MARIAN: Family({"pos": "timing_paper", **_POST_NORM}, "gelu", False, True, True),
     PEGASUS: Family({"pos": "timing_paper", **_PRE_NORM}, "gelu", False, True, False),
-    M2M100: Family(
-        {"pos": "timing", "position_offset": 2, **_PRE_NORM}, "relu", True, False, False
-    ),
+    # Positions follow the id of padding: see `find_hparams`.
+    M2M100: Family({"pos": "timing", **_PRE_NORM}, "relu", True, False, False),
 }
 # Ours by transformers' names, of which the first is written.
 ACTIVATIONS = {

@@ -12,7 +12,7 @@ A pair is dropped by the first of these rules that it breaks:
 
 import array
 import collections
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import regex
@@ -113,18 +113,27 @@ def _words(text: str) -> list[str]:
 
 
 def _times_in_a_row(words: Sequence[str]) -> int:
-    """Returns how often, at most, a sequence of words follows itself without a gap."""
+    """Returns how often, at most, a sequence of words follows itself without a gap.
+
+    What follows itself less than `_LOOP` times counts as once.
+    """
+    numbers: dict[str, int] = {}
+    ids = np.array([numbers.setdefault(word, len(numbers)) for word in words], np.int32)
     most = 1
-    for size in range(1, len(words) // 2 + 1):
+    for size in range(1, len(words) // _LOOP + 1):
+        more = max(most + 1, _LOOP)
+        if size * more > len(words):
+            break  # neither this nor a longer sequence has room
         # A sequence of `size` words stands n times where size * (n - 1) words equal those that
         # come `size` places later.
-        most = max(most, 1 + max(_runs(words, size), default=0) // size)
+        equal = ids[:-size] == ids[size:]
+        if np.count_nonzero(equal) >= size * (more - 1):
+            times = 1 + _longest_run(equal) // size
+            most = times if times >= more else most
     return most
 
 
-def _runs(words: Sequence[str], shift: int) -> Iterator[int]:
-    """Yields the lengths of runs of words that are equal to those `shift` places later."""
-    run = 0
-    for word, later in zip(words, words[shift:], strict=False):
-        run = run + 1 if word == later else 0
-        yield run
+def _longest_run(equal: np.ndarray) -> int:
+    """Returns the length of the longest run of True."""
+    edges = np.flatnonzero(np.diff(equal, prepend=False, append=False))
+    return int((edges[1::2] - edges[::2]).max(initial=0))

@@ -88,6 +88,12 @@ def run(config: DistillConfig, search: DecoderConfig) -> None:
         search = _with_teacher(config, search)
     folder.parent.mkdir(parents=True, exist_ok=True)
     part = folder.with_name(folder.name + _PART)
+    for name, path in {"translations": config.translations, "sources": config.sources}.items():
+        if path and part.resolve() in pathlib.Path(path).resolve().parents:
+            raise UsageError(
+                f"--{name}={path} is in {part}, which holds unfinished work and is removed at the "
+                "end: move the file elsewhere"
+            )
     with locked(folder.with_name(folder.name + _LOCK), "t2t-distill", f"is writing {folder}"):
         _Distillation(config, search, problem, part).write(folder)
         shutil.rmtree(part, ignore_errors=True)
@@ -234,7 +240,7 @@ class _Distillation:
         if count != total:
             raise DataError(
                 f"{path} has translations of {count:,} sources, but there are {total:,}: "
-                f"translate {self._part / _SOURCES}, line by line"
+                f"translate {self._part / _SOURCES}, line by line, into a file outside that folder"
             )
 
     def _write_training(

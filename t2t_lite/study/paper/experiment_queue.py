@@ -1,18 +1,21 @@
 """A queue of experiments: results that survive a kill, and the commands to run."""
 
+import contextlib
 import dataclasses
 import json
 import logging
 import os
 import pathlib
+import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from t2t_lite import files, json_files, registry
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.lock import locked
 from t2t_lite.runs import run_folder
 from t2t_lite.settings import meant_by
 
@@ -89,6 +92,23 @@ class Queue:
         files.write_text(self._path, text)
 
 
+@contextlib.contextmanager
+def opened(
+    file: str, settings: "DataclassInstance", folders: Folders, sections: Sequence[str]
+) -> Iterator[Queue]:
+    """Yields a queue, made of these arguments, and keeps other processes from its file.
+
+    Each process writes all results that it knows, and would lose those of another.
+
+    Raises:
+        UserError: another process fills the file.
+    """
+    path = pathlib.Path(folders.output_dir, file)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with locked(path.with_name(f".{file}.lock"), "t2t-paper", f"is filling {path}"):
+        yield Queue(file, settings, folders, sections)
+
+
 def _read_results(
     path: pathlib.Path, settings: Mapping[str, Any], sections: Sequence[str]
 ) -> dict[str, Any]:
@@ -132,10 +152,17 @@ def _checked(path: pathlib.Path, entry: Mapping[str, Any]) -> json_files.Fields:
     return fields
 
 
-def paper_command(table: str, settings: "DataclassInstance") -> str:
-    """Returns the t2t-paper command that makes a table with these settings."""
-    given = {"table": table, **dataclasses.asdict(settings)}
-    return " ".join(["t2t-paper", *(f"--{name}={value}" for name, value in given.items() if value)])
+def paper_command(table: str, settings: "DataclassInstance", **others: object) -> str:
+    """Returns the t2t-paper command that makes a table with these settings, but for its folders.
+
+    Args:
+        table: as in `--table`.
+        settings: what all trainings share.
+        **others: the other flags, by name.
+    """
+    given = {"table": table, **dataclasses.asdict(settings), **others}
+    flags = [f"--{name}={value}" for name, value in given.items() if value]
+    return shlex.join(["t2t-paper", *flags, "--data_dir=DATA_DIR", "--output_dir=OUTPUT_DIR"])
 
 
 def trainer_flags(
@@ -201,7 +228,7 @@ def trained(flags: Sequence[str], folder: pathlib.Path) -> dict[str, Any]:
     """Returns the training time of a finished training, and its command; arguments as `train`."""
     return {
         "seconds": run_folder.read_summary(folder)["train_seconds"],
-        "command": " ".join(["t2t-trainer", *flags]),
+        "command": shlex.join(["t2t-trainer", *flags]),
     }
 
 
@@ -228,7 +255,7 @@ def evaluate(
         *others,
     ]
     printed = run_command("t2t-eval", flags, name, capture=True)
-    return json.loads(printed)["checkpoints"], " ".join(["t2t-eval", *flags])
+    return json.loads(printed)["checkpoints"], shlex.join(["t2t-eval", *flags])
 
 
 def run_command(name: str, flags: Sequence[str], experiment: str, capture: bool = False) -> str:

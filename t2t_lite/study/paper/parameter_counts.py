@@ -1,9 +1,10 @@
 """Table 3's numbers of parameters, counted without allocating any."""
 
+import contextlib
 import dataclasses
 import functools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Self
 
 import keras
@@ -15,15 +16,28 @@ from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.layers.base import without_initial_values
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.models.transformer import Transformer
+from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.study.paper.published import TABLE_3, VOCABULARY, Variation
 from t2t_lite.study.paper.table import Column, Table
 
 
 def abstract_model(hparams: BasicHParams, vocabulary: int, name: str = "transformer") -> Seq2Seq:
     """Builds a registered model whose variables have shapes but no values, for counting."""
+    with _without_values():
+        return registry.model(name)(hparams, vocabulary, vocabulary)
+
+
+def size_of_run(run: RunFolder) -> int:
+    """Returns the number of parameters of a run's model, with the vocabularies that it has."""
+    with _without_values():
+        return size(run.build_model())
+
+
+@contextlib.contextmanager
+def _without_values() -> Iterator[None]:
     # A graph's variables have no values before a session runs.
     with tf.Graph().as_default(), without_initial_values():
-        return registry.model(name)(hparams, vocabulary, vocabulary)
+        yield
 
 
 @dataclasses.dataclass(frozen=True)

@@ -150,22 +150,23 @@ def search(settings: SearchSettings, grid: SearchGrid, folders: Folders) -> dict
             f"--problem={settings.problem} is not a parsing problem: its outputs are scored by "
             f"{', '.join(problem.metrics)}, not by {_METRIC}"
         )
-    queue = Queue(RESULTS, settings, folders, ["cells", DatasetSplit.EVAL, DatasetSplit.TEST])
     for beam_size in grid.beam_sizes:
         DecodeHParams.of(problem, _decode_hparams(beam_size))
     found = trials(settings, grid)
-    for number, trial in enumerate(found, 1):
-        log.info("%s, %d of %d", trial.name, number, len(found))
-        queue.once("cells", trial.name, functools.partial(_train, trial, settings, queue))
-        for beam_size in grid.beam_sizes:
-            _score(trial, beam_size, DatasetSplit.EVAL, queue)
-    best = chosen(queue.results)
-    log.info("chosen: %s", best)
-    if any(entry["split"] == DatasetSplit.TEST for entry in problem.dataset_splits):
-        tried = queue.results[DatasetSplit.EVAL][best]
-        trial = Trial(tried["dropout"], tried["learning_rate"])
-        _score(trial, tried["beam_size"], DatasetSplit.TEST, queue)
-    return queue.results
+    sections = ["cells", DatasetSplit.EVAL, DatasetSplit.TEST]
+    with experiment_queue.opened(RESULTS, settings, folders, sections) as queue:
+        for number, trial in enumerate(found, 1):
+            log.info("%s, %d of %d", trial.name, number, len(found))
+            queue.once("cells", trial.name, functools.partial(_train, trial, settings, queue))
+            for beam_size in grid.beam_sizes:
+                _score(trial, beam_size, DatasetSplit.EVAL, queue)
+        best = chosen(queue.results)
+        log.info("chosen: %s", best)
+        if problem.has_split(DatasetSplit.TEST, folders.data_dir):
+            tried = queue.results[DatasetSplit.EVAL][best]
+            trial = Trial(tried["dropout"], tried["learning_rate"])
+            _score(trial, tried["beam_size"], DatasetSplit.TEST, queue)
+        return queue.results
 
 
 def _train(trial: Trial, settings: SearchSettings, queue: Queue) -> dict[str, Any]:
@@ -221,7 +222,7 @@ def table(results: Mapping[str, Any]) -> Table:
         results: the content of parsing_search.json.
     """
     settings = SearchSettings(**results["settings"])
-    command = experiment_queue.paper_command("parsing-search", settings)
+    command = experiment_queue.paper_command("parsing-search", settings, **_asked(results))
     columns = [
         Column("split"),
         Column("dropout"),
@@ -247,6 +248,16 @@ def table(results: Mapping[str, Any]) -> Table:
         "missed. The latter decides the choice.",
     ]
     return Table("Section 6.3: parsing, chosen on dev", columns, rows, notes)
+
+
+def _asked(results: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the flags of the grid of these results."""
+    flags = {"dropouts": "dropout", "learning_rates": "learning_rate", "beam_sizes": "beam_size"}
+    tried = results[DatasetSplit.EVAL].values()
+    return {
+        flag: ",".join(str(value) for value in sorted({one[name] for one in tried}))
+        for flag, name in flags.items()
+    }
 
 
 def _figures(

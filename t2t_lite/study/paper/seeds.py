@@ -81,6 +81,13 @@ def of_row(results: Mapping[str, Any], row: str) -> list[dict[str, Any]]:
     return [cell for cell in results["cells"].values() if cell["row"] == row]
 
 
+def asked(results: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns `--rows` and `--seeds` of the results of a whole table."""
+    cells = results["cells"].values()
+    rows = dict.fromkeys(cell["row"] for cell in cells)
+    return {"rows": ",".join(rows), "seeds": max((cell["seed"] for cell in cells), default=1)}
+
+
 def mean(results: Sequence[Mapping[str, Any]], figure: str) -> float:
     """Returns the mean of a figure over the seeds."""
     return statistics.fmean(result[figure] for result in results)

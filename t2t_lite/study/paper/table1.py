@@ -151,11 +151,12 @@ def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
     return float(slope)
 
 
-def table(measured: Sequence[Measurement] = ()) -> Table:
+def table(measured: Sequence[Measurement] = (), scale: str = "full") -> Table:
     """Returns Table 1 with counted sequential operations and fitted exponents.
 
     Args:
         measured: from `measure_all`; without it, the table has no exponents.
+        scale: what was measured, one of `SCALES`.
     """
     columns = [
         Column("layer"),
@@ -165,11 +166,12 @@ def table(measured: Sequence[Measurement] = ()) -> Table:
         Column("sequential operations", "computed", "", _COMMAND),
     ]
     fits = [(axis, what) for what in ("seconds", "megabytes") for axis in "nd"] if measured else []
+    command = f"{_COMMAND} --scale={scale} --output_dir=OUTPUT_DIR"
     for axis, what in fits:
         if what == "seconds":
             columns.append(Column(f"order in {axis}", "published", "g"))
         label, origin = {"seconds": ("time", "measured"), "megabytes": ("memory", "computed")}[what]
-        columns.append(Column(f"{label} ∝ {axis}^", origin, ".2f", f"{_COMMAND} --scale=full"))
+        columns.append(Column(f"{label} ∝ {axis}^", origin, ".2f", command))
     rows = []
     for name, layer_type in TABLE_1.items():
         row: list[str | float | None] = [
@@ -188,7 +190,7 @@ def table(measured: Sequence[Measurement] = ()) -> Table:
         rows.append(row)
     notes = [
         f"Here k = {KERNEL}, r = {NEIGHBORHOOD}; batches of {Sizes.batch} sequences, "
-        f"{SCALES['full']['recurrent'].batch} for the recurrent layer.",
+        f"{SCALES[scale]['recurrent'].batch} for the recurrent layer.",
         "Sequential operations: the longest path of computing operations in the layer's graph.",
         "Memory: the bytes of all tensors in the graph, which training would keep.",
         "The paper has no row for separable convolutions; section 4 gives their complexity.",

@@ -18,7 +18,7 @@ from t2t_lite.errors import UsageError
 from t2t_lite.runs import checkpoint_files, metrics_jsonl, run_folder
 from t2t_lite.study.paper import experiment_queue, seeds
 from t2t_lite.study.paper.experiment_queue import Folders, Queue
-from t2t_lite.study.paper.parameter_counts import abstract_model, size
+from t2t_lite.study.paper.parameter_counts import size_of_run
 from t2t_lite.study.paper.published import TABLE_2
 from t2t_lite.study.paper.seeds import Cell
 from t2t_lite.study.paper.table import CellValue, Column, Table
@@ -126,20 +126,29 @@ def train(
 
     Returns:
         The content of table2.json.
+
+    Raises:
+        UsageError: a setting is invalid, or the problem is a mixture.
     """
     cells = seeds.make_cells("Table 2", settings.problem, rows, number_of_seeds)
+    problem = registry.problem(settings.problem)
+    if problem.members != (problem,):
+        raise UsageError(
+            f"--problem={settings.problem} is a mixture, whose BLEU is a mean over its members, "
+            "without an interval over sentences: name one of them"
+        )
     for cell in cells:  # finds mistakes before hours of training
         system = seeds.find_row("Table 2", SYSTEMS, cell.row)
         registry.hparams(system.hparams_set).override(settings.hparams)
-    queue = Queue(RESULTS, settings, folders, ["cells", "scores"])
-    for number, cell in enumerate(cells, 1):
-        log.info("%s, %d of %d", cell.name, number, len(cells))
-        queue.once("cells", cell.name, functools.partial(_train_one, cell, settings, queue))
-    budget = equal_operations(queue.results)
-    for name, trained in queue.results["cells"].items():
-        _score(name, trained, budget, queue)
-    files.write_text(queue.path(CHART), chart(queue.results) + "\n")
-    return queue.results
+    with experiment_queue.opened(RESULTS, settings, folders, ["cells", "scores"]) as queue:
+        for number, cell in enumerate(cells, 1):
+            log.info("%s, %d of %d", cell.name, number, len(cells))
+            queue.once("cells", cell.name, functools.partial(_train_one, cell, settings, queue))
+        budget = equal_operations(queue.results)
+        for name, trained in queue.results["cells"].items():
+            _score(name, trained, budget, queue)
+        files.write_text(queue.path(CHART), chart(queue.results) + "\n")
+        return queue.results
 
 
 def _train_one(cell: Cell, settings: Table2Settings, queue: Queue) -> dict[str, Any]:
@@ -151,14 +160,12 @@ def _train_one(cell: Cell, settings: Table2Settings, queue: Queue) -> dict[str, 
         experiment_queue.run_command("t2t-trainer", flags, cell.name)
     cost = run_folder.read_summary(folder)
     run = run_folder.RunFolder.open(str(folder))
-    vocabulary = max(encoder.vocab_size for encoder in run.encoders.values())
-    model = abstract_model(run.hparams, vocabulary, run.model_name)
     steps = [checkpoint_files.step_of(path) for path in checkpoint_files.whole_checkpoints(folder)]
     records = [record for _, record in metrics_jsonl.read_records(folder)]
     counted = operations_at(steps, records, cost)
     return {
         **dataclasses.asdict(cell),
-        "parameters": size(model),
+        "parameters": size_of_run(run),
         "updates": cost["steps"],
         "target_tokens": cost["target_tokens"],
         "operations": cost["flops_by_count"],
@@ -218,13 +225,15 @@ def _score(name: str, trained: Mapping[str, Any], budget: float, queue: Queue) -
     )
     found = {}
     for step, scores in zip(missing, scored, strict=True):
+        # BLEU is the first metric of most problems, but not of each.
+        resampled = [scores["resampled"] or {}, *scores["other_resampled"].values()]
         found[f"{name}-{step}"] = {
             "row": trained["row"],
             "seed": trained["seed"],
             "updates": int(step),
             "operations": trained["checkpoints"][step],
             "bleu": scores["values"]["bleu"],
-            "half_width": scores["resampled"]["half_width"],
+            "half_width": next(one["half_width"] for one in resampled if one["metric"] == "bleu"),
             "perplexity": scores["values"]["perplexity"],
             "command": command,
         }
@@ -251,7 +260,8 @@ def table(results: Mapping[str, Any]) -> Table:
         results: the content of table2.json.
     """
     settings = Table2Settings(**results["settings"])
-    command, budget = experiment_queue.paper_command("2", settings), equal_operations(results)
+    command = experiment_queue.paper_command("2", settings, **seeds.asked(results))
+    budget = equal_operations(results)
     columns = [
         Column("system"),
         Column("BLEU EN-DE", "published", "g"),

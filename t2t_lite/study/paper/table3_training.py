@@ -8,12 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from t2t_lite import files, registry
-from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.runs import metrics_jsonl, run_folder
-from t2t_lite.settings import split_assignments
+from t2t_lite.settings import meant_by, split_assignments
 from t2t_lite.study.paper import experiment_queue, seeds
-from t2t_lite.study.paper.experiment_queue import Folders, Queue
-from t2t_lite.study.paper.parameter_counts import ParameterCount
+from t2t_lite.study.paper.experiment_queue import Folders
+from t2t_lite.study.paper.parameter_counts import size_of_run
 from t2t_lite.study.paper.published import TABLE_3, Variation
 from t2t_lite.study.paper.seeds import Cell
 from t2t_lite.study.paper.table import Column, Table
@@ -61,13 +60,13 @@ def hparams_flags(row: str, settings: Table3Settings) -> tuple[str, str]:
     changes: dict[str, Any] = {name: value for name, value in theirs.items() if value != base[name]}
     if settings.scale == "tiny":
         changes = {name: _shrunk(name, value) for name, value in changes.items()}
-        warmup = max(1, settings.train_steps // 10)
-        changes["learning_rate_warmup_steps"] = warmup
-        changes["learning_rate_decay_steps"] = max(1, settings.train_steps - warmup)
-    common = split_assignments(settings.hparams)
-    given = {part.partition("=")[0].strip() for part in common}
+        changes["learning_rate_warmup_steps"] = max(1, settings.train_steps // 10)
+    given = meant_by(settings.hparams)
     own = [f"{name}={value}" for name, value in changes.items() if name not in given]
-    return _SETS[settings.scale], ",".join([*own, *common])
+    hparams = ",".join([*own, *split_assignments(settings.hparams)])
+    if settings.scale == "tiny":
+        hparams = experiment_queue.fitted_decay(_SETS["tiny"], hparams, settings.train_steps)
+    return _SETS[settings.scale], hparams
 
 
 def _shrunk(name: str, value: Any) -> Any:
@@ -102,17 +101,17 @@ def train(
         The content of table3.json.
     """
     cells = seeds.make_cells("Table 3", settings.problem, rows, number_of_seeds)
-    queue = Queue(RESULTS, settings, folders, ["cells"])
     for cell in cells:
         hparams_flags(cell.row, settings)  # finds mistakes before hours of training
-    for number, cell in enumerate(cells, 1):
-        log.info("%s, %d of %d", cell.name, number, len(cells))
-        flags = trainer_flags(cell, settings, folders)
-        training = functools.partial(_train_one, cell, flags, queue.path(cell.name))
-        queue.once("cells", cell.name, training)
-        # Also if it was done already: another release may draw it differently.
-        files.write_text(queue.path(CHART), chart(queue.results) + "\n")
-    return queue.results
+    with experiment_queue.opened(RESULTS, settings, folders, ["cells"]) as queue:
+        for number, cell in enumerate(cells, 1):
+            log.info("%s, %d of %d", cell.name, number, len(cells))
+            flags = trainer_flags(cell, settings, folders)
+            training = functools.partial(_train_one, cell, flags, queue.path(cell.name))
+            queue.once("cells", cell.name, training)
+            # Also if it was done already: another release may draw it differently.
+            files.write_text(queue.path(CHART), chart(queue.results) + "\n")
+        return queue.results
 
 
 def _train_one(cell: Cell, flags: Sequence[str], folder: pathlib.Path) -> dict[str, Any]:
@@ -121,11 +120,9 @@ def _train_one(cell: Cell, flags: Sequence[str], folder: pathlib.Path) -> dict[s
     evaluations = [record for _, record in metrics_jsonl.read_records(folder)]
     last = [record for record in evaluations if record["kind"] == "eval"][-1]
     run = run_folder.RunFolder.open(str(folder))
-    sizes = {encoder.vocab_size for encoder in run.encoders.values()}
-    assert isinstance(run.hparams, TransformerHParams)
     return {
         **dataclasses.asdict(cell),
-        "parameters": ParameterCount.of(run.hparams).at(max(sizes)),
+        "parameters": size_of_run(run),
         "perplexity": last["perplexity"],
         "bleu": last["bleu"],
         **trained,
@@ -139,7 +136,7 @@ def table(results: Mapping[str, Any]) -> Table:
         results: the content of table3.json.
     """
     settings = Table3Settings(**results["settings"])
-    command = experiment_queue.paper_command("3", settings)
+    command = experiment_queue.paper_command("3", settings, **seeds.asked(results))
     columns = [
         Column("variation"),
         Column("PPL", "published", ".2f"),

@@ -121,6 +121,13 @@ def test_an_archive_that_unpacks_to_far_more(marian):
     assert "claims 100,000,000 bytes, far more than the file has" in refusal(marian)
 
 
+def test_an_archive_that_numpy_would_not_write(marian):
+    """Other programs' methods are slower, and their damages have errors of their own."""
+    with zipfile.ZipFile(marian / "model.npz", "w", zipfile.ZIP_BZIP2) as archive:
+        archive.writestr("Wemb.npy", bytes(100))
+    assert "array 'Wemb.npy' is compressed in a way that NumPy does not write" in refusal(marian)
+
+
 @pytest.mark.parametrize("header", [b"{'descr'( '<f4'}", b"(" * 9000, b"", b"{}", b"\xff"])
 def test_a_damaged_header(marian, header: bytes):
     start = np.lib.format.magic(1, 0) + struct.pack("<H", len(header))
@@ -312,6 +319,10 @@ def test_a_missing_vocabulary(marian):
     [
         ("vocabs: [../../secret.yml, vocab.yml]", "secret.yml, the vocabulary of the source"),
         ("vocabs: [vocab.fsv, vocab.fsv]", "vocab.fsv, the vocabulary of the source"),
+        (
+            "vocabs: [/en/vocab.yml, /de/vocab.yml]",
+            "vocabs names different files of one name (/en/",
+        ),
         ("word-penalty: 0.5", "word-penalty has no counterpart here"),
         ("beam-size: 0", "beam_size"),
         ("beam-size: 6,dtype=float16", "beam-size"),
@@ -422,6 +433,7 @@ def test_wrong_tensors(hugging_face, changes, message):
         ({"decoder_start_token_id": None}, "decoder_start_token_id=None"),
         ({"bad_words_ids": [[1, 2]]}, "bad_words_ids or suppress_tokens has [1, 2]"),
         ({"bad_words_ids": 7}, "bad_words_ids or suppress_tokens has"),
+        ({"suppress_tokens": [True]}, "bad_words_ids or suppress_tokens has [True]"),
         ({"num_beams": "4,dtype=float16"}, "expected numbers"),
         ({"num_beams": -1}, "beam_size"),
     ],

@@ -15,6 +15,7 @@ import sentencepiece
 from support.open_model_files import change_json
 from t2t_lite.errors import DataError, UserError
 from t2t_lite.interop.imports import hugging_face_vocabularies as vocabularies
+from t2t_lite.interop.imports.fairseq_languages import LANGUAGES
 from t2t_lite.interop.imports.hugging_face_tokens import read_tokenizer
 from t2t_lite.text.added_tokens import AddedTokens
 from t2t_lite.text.imported_encoder import ImportedEncoder, write_encoder
@@ -176,6 +177,28 @@ def test_an_m2m100_needs_no_list_of_languages(folder, settings, codes):
         (folder / "tokenizer_config.json").write_text(json.dumps({"language_codes": wrong}))
         with pytest.raises(UserError, match=r"language_codes=.*: expected m2m100 or wmt21"):
             sides(folder)
+
+
+@pytest.mark.parametrize("folder", ["m2m100"], indirect=True)
+@pytest.mark.parametrize("place", [100, 108])  # after the languages, and the rows for nothing
+@pytest.mark.parametrize(
+    "listed", [[], ["__xx__"], [f"__{code}__" for code in LANGUAGES["m2m100"]]]
+)
+def test_languages_have_the_ids_after_the_pieces(folder, place, listed):
+    """Wherever a token was added later."""
+    (folder / "tokenizer_config.json").unlink()
+    text = len(json.loads((folder / "vocab.json").read_bytes()))
+    added = "__xx__" if "__xx__" in listed else "foo"
+    (folder / "added_tokens.json").write_text(json.dumps({added: text + place}))
+    special = {"additional_special_tokens": listed}
+    (folder / "special_tokens_map.json").write_text(json.dumps(special))
+    source, _ = sides(folder, text + 112)
+    places = {
+        piece: id_ - text for piece, id_ in zip(source.vocabulary.pieces, source.order, strict=True)
+    }
+    expected = {f"__{code}__": place for place, code in enumerate(LANGUAGES["m2m100"])}
+    assert places.items() >= {**expected, added: place}.items()
+    assert ("xx" in source.vocabulary.languages) == ("__xx__" in listed)
 
 
 @pytest.mark.parametrize("folder", ["m2m100"], indirect=True)

@@ -25,6 +25,7 @@ from t2t_lite.interop.imports.verification import Verification, read_pairs, veri
 from t2t_lite.json_files import Fields
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import LONGEST, DecodeHParams
+from t2t_lite.text.imported_encoder import ImportedEncoder
 
 
 def run_command(capsys, code: int = 0, **flags: object) -> str:
@@ -169,6 +170,41 @@ def test_the_default_scale_of_embeddings(tmp_path, kind: str, scale: str):
     path = tmp_path / "config.json"
     fields = Fields(path, config | {"model_type": kind})
     assert hugging_face_settings.find_hparams(tmp_path, fields).multiply_embedding_mode == scale
+
+
+@pytest.mark.parametrize(
+    ("kind", "offset"), [("marian", {0: 0, 3: 0}), ("m2m_100", {0: 1, 1: 2, 3: 4})]
+)
+def test_positions_of_m2m100_follow_the_id_of_padding(tmp_path, kind: str, offset):
+    """`padding_idx + 1` is the first in transformers' M2M100SinusoidalPositionalEmbedding."""
+    config = json.loads((hugging_face_folder(tmp_path / "model") / "config.json").read_bytes())
+    for padding, expected in offset.items():
+        changes = {"model_type": kind, "pad_token_id": padding}
+        fields = Fields(tmp_path / "config.json", config | changes)
+        found = hugging_face_settings.find_hparams(tmp_path, fields)
+        assert found.position_offset == expected
+
+
+def test_labels_in_a_sentencepiece_vocabulary_are_split_as_it_splits_them(tmp_path):
+    """As Marian does, which has no labels of its own."""
+    path, text = tmp_path / "vocab.spm", tmp_path / "text"
+    text.write_text("the cat sleeps and the dog runs\n" * 9, encoding="utf-8")
+    sentencepiece.SentencePieceTrainer.Train(
+        input=str(text),
+        model_prefix=str(tmp_path / "vocab"),
+        vocab_size=40,
+        hard_vocab_limit=False,
+        user_defined_symbols=">>de<<,>>fr<<",
+        **{"eos_id": 0, "unk_id": 1, "bos_id": -1},
+        minloglevel=2,
+    )
+    (tmp_path / "vocab.model").rename(path)
+    marian._side(path, "source", 0).vocabulary.write(tmp_path / "vocab.json")
+    encoder = ImportedEncoder(tmp_path / "vocab.json")
+    pieces = sentencepiece.SentencePieceProcessor(str(path))
+    for line in (">>de<< the cat", "the cat >>fr<<sleeps", "the dog"):
+        found = [encoder.tokens[id_] for id_ in encoder.encode(line)]
+        assert found == pieces.encode(line, out_type=str)
 
 
 @pytest.mark.parametrize("name", ["lm_head", "model.decoder.embed_tokens", "model.shared"])

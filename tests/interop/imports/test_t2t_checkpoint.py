@@ -18,6 +18,7 @@ from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.translator import Translator
 from t2t_lite.errors import UserError
+from t2t_lite.interop.imports.t2t_variables import embedding_rows
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.runs import averaging, opening, run_folder
 from t2t_lite.runs.warm_start import warm_start
@@ -339,6 +340,12 @@ def test_missing_rows_of_an_embedding_are_named(t2t, capsys, shard):
     assert f"model.ckpt-{t2t_files.STEP}: variables are missing: {missing}" in t2t_files.refused(
         folder, capsys
     )
+
+
+def test_a_far_shard_of_an_embedding_is_no_reason_to_list_all_others():
+    matrix = "transformer/symbol_modality_9_8/shared"
+    with pytest.raises(UserError, match=f"{matrix}/weights_0, as there is {matrix}/weights_999999"):
+        embedding_rows({f"{matrix}/weights_999999": np.zeros((3, 8))})
 
 
 def test_a_second_embedding_of_a_kind_is_named(t2t, capsys):

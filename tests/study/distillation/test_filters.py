@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.growth import assert_grows_gently
 from t2t_lite.study.distillation.filters import LengthRatios, PairFilter, repeats_itself
 
 ANY = (0.0, float("inf"))
@@ -47,6 +48,11 @@ def test_a_loop_is_what_a_regular_expression_finds(words):
     text = " ".join(words)
     expected = bool(re.search(r"(?<!\S)(\S+(?: \S+)*)(?: \1){2}(?!\S)", text))
     assert repeats_itself(text, "x") == expected
+
+
+@pytest.mark.parametrize("make", [lambda n: "ha " * n, lambda n: "a b a c " * (n // 4)])
+def test_long_outputs_take_linear_time(make):
+    assert_grows_gently(make, lambda output: repeats_itself(output, output[:-3]), 4000)
 
 
 def test_the_range_of_lengths_holds_the_middle_99_percent():

@@ -316,6 +316,16 @@ def test_a_teacher_of_the_other_direction_is_refused(config, tmp_path):
         job.run(config, SEARCH)
 
 
+@pytest.mark.parametrize("name", ["translations", "sources"])
+def test_files_in_the_folder_of_unfinished_work_are_refused(config, tmp_path, name):
+    """It is removed at the end."""
+    (tmp_path / "out.part").mkdir()
+    kept = write_lines(tmp_path / "out.part" / "mine", TARGETS)
+    with pytest.raises(UsageError, match=f"--{name}=.*mine is in .*out.part, which .* elsewhere"):
+        distilled(dataclasses.replace(config, **{name: str(kept)}))
+    assert read_lines(kept) == TARGETS
+
+
 @pytest.mark.integration
 def test_of_a_teachers_hypotheses_the_nearest_is_kept(config, teacher):
     shorter = [source[:-1] for source in SOURCES]  # what the copier likes second best

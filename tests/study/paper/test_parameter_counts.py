@@ -9,6 +9,7 @@ from t2t_lite.study.paper.parameter_counts import (
     abstract_model,
     best_vocabulary,
     count,
+    size_of_run,
     table,
 )
 from t2t_lite.study.paper.published import TABLE_3, VOCABULARY
@@ -35,6 +36,15 @@ def test_counted_as_the_whole_model_has_them(row, changes):
     counted = ParameterCount.of(hparams)
     assert counted.at(70) == Transformer(hparams, 70, 70).count_params()
     assert counted.vocabulary(counted.at(70)) == 70
+
+
+@pytest.mark.parametrize("sizes", [(50, 50), (50, 60)])
+def test_a_run_counts_with_each_of_its_vocabularies(sizes):
+    class Run:
+        def build_model(self):
+            return Transformer(registry.hparams("transformer_test"), *sizes)
+
+    assert size_of_run(Run()) == Run().build_model().count_params()
 
 
 def test_an_outline_holds_no_values():

@@ -1,12 +1,15 @@
 """Section 6.3's search: every training and decoding once, the best on dev scored on test."""
 
+import dataclasses
 import json
 import pathlib
 import re
+import shlex
 
 import pytest
 
 from t2t_lite import registry
+from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.study.paper import experiment_queue, parsing_search, table4
 from t2t_lite.study.paper.experiment_queue import Folders
@@ -29,7 +32,8 @@ class Commands:
     EVALB's own F1 says the contrary.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, data: pathlib.Path) -> None:
+        self._data = data
         self.done: list[str] = []
         self.killed = ""  # the experiment at which the process is killed
 
@@ -52,10 +56,16 @@ class Commands:
         scores = {"bracketing_f1": 99 - f1, "bracketing_f1_of_all": f1}
         return json.dumps({"checkpoints": [{"checkpoint": "c", "step": 50, "values": scores}]})
 
+    def folders(self, output_dir: pathlib.Path) -> Folders:
+        return Folders(str(self._data), str(output_dir))
+
 
 @pytest.fixture
-def commands(monkeypatch: pytest.MonkeyPatch) -> Commands:
-    fake = Commands()
+def commands(monkeypatch: pytest.MonkeyPatch, tmp_path_factory) -> Commands:
+    data = tmp_path_factory.mktemp("data")
+    for path in registry.problem(SETTINGS.problem).filepaths(str(data), DatasetSplit.TEST):
+        pathlib.Path(path).touch()
+    fake = Commands(data)
     monkeypatch.setattr(experiment_queue, "run_command", fake.run)
     return fake
 
@@ -72,7 +82,7 @@ EVERYTHING = [
 
 
 def test_the_best_on_dev_is_chosen_by_f1_of_all_sentences(commands, tmp_path):
-    results = search(SETTINGS, GRID, Folders("data", str(tmp_path)))
+    results = search(SETTINGS, GRID, commands.folders(tmp_path))
     assert commands.done == EVERYTHING
     assert parsing_search.chosen(results) == "dropout0.3-rate0.05-beam21"
     assert json.loads((tmp_path / "parsing_search.json").read_text("utf-8")) == results
@@ -82,16 +92,16 @@ def test_the_best_on_dev_is_chosen_by_f1_of_all_sentences(commands, tmp_path):
 def test_a_killed_search_resumes_where_it_stopped(commands, tmp_path, killed):
     commands.killed = killed
     with pytest.raises(KeyboardInterrupt):
-        search(SETTINGS, GRID, Folders("data", str(tmp_path)))
+        search(SETTINGS, GRID, commands.folders(tmp_path))
     assert commands.done == EVERYTHING[: EVERYTHING.index(killed)]
     commands.killed = ""
-    search(SETTINGS, GRID, Folders("data", str(tmp_path)))
+    search(SETTINGS, GRID, commands.folders(tmp_path))
     assert commands.done == EVERYTHING
 
 
 def test_a_wider_grid_adds_to_what_was_tried(commands, tmp_path):
-    search(SETTINGS, GRID, Folders("data", str(tmp_path)))
-    results = search(SETTINGS, SearchGrid([0.5], [0.05], [1]), Folders("data", str(tmp_path)))
+    search(SETTINGS, GRID, commands.folders(tmp_path))
+    results = search(SETTINGS, SearchGrid([0.5], [0.05], [1]), commands.folders(tmp_path))
     added = ["dropout0.5-rate0.05", "dropout0.5-rate0.05-beam1, eval"]
     assert commands.done == EVERYTHING + added
     assert [row[:4] for row in table(results).rows] == [
@@ -105,7 +115,7 @@ def test_a_wider_grid_adds_to_what_was_tried(commands, tmp_path):
 
 
 def test_the_table_ends_with_test_beside_the_published_f1(commands, tmp_path):
-    shown = table(search(SETTINGS, GRID, Folders("data", str(tmp_path))))
+    shown = table(search(SETTINGS, GRID, commands.folders(tmp_path)))
     named = [
         dict(zip([column.name for column in shown.columns], row, strict=True)) for row in shown.rows
     ]
@@ -122,18 +132,44 @@ def test_the_table_ends_with_test_beside_the_published_f1(commands, tmp_path):
     assert [row["F1"] for row in named[:-1]] == [None] * 4
 
 
-def test_without_a_test_split_the_search_ends_with_dev(commands, tmp_path):
-    settings = SearchSettings("parsing_craft", "transformer_paper_parsing", 50)
-    results = search(settings, GRID, Folders("data", str(tmp_path)))
+@pytest.mark.parametrize(
+    ("problem", "data"),
+    [("parsing_craft", ""), (SETTINGS.problem, "of trees without test.trees")],
+)
+def test_without_a_test_split_the_search_ends_with_dev(commands, tmp_path, problem, data):
+    settings = SearchSettings(problem, "transformer_paper_parsing", 50)
+    results = search(settings, GRID, Folders(data, str(tmp_path)))
     assert commands.done == EVERYTHING[:-1]
     assert [row[0] for row in table(results).rows] == ["dev"] * 3 + ["dev, chosen"]
 
 
+def test_the_printed_command_searches_the_same(commands, tmp_path):
+    settings = dataclasses.replace(
+        SETTINGS, hparams="batch_size=512,learning_rate_schedule=constant * linear_warmup"
+    )
+    results = search(SETTINGS, GRID, commands.folders(tmp_path))
+    results["settings"]["hparams"] = settings.hparams
+    printed = shlex.split(table(results).columns[-1].command)
+    assert printed[0] == "t2t-paper"
+    flags = dict(word.removeprefix("--").split("=", 1) for word in printed[1:])
+    assert (flags.pop("table"), flags.pop("data_dir")) == ("parsing-search", "DATA_DIR")
+    assert flags.pop("output_dir") == "OUTPUT_DIR"
+    assert flags == {
+        "problem": SETTINGS.problem,
+        "hparams_set": SETTINGS.hparams_set,
+        "train_steps": "50",
+        "hparams": settings.hparams,
+        "dropouts": "0.1,0.3",
+        "learning_rates": "0.05",
+        "beam_sizes": "4,21",
+    }
+
+
 def test_a_folder_of_other_settings_is_refused(commands, tmp_path):
-    search(SETTINGS, GRID, Folders("data", str(tmp_path)))
+    search(SETTINGS, GRID, commands.folders(tmp_path))
     other = SearchSettings(SETTINGS.problem, "transformer_paper_parsing_semi", 50)
     with pytest.raises(UsageError, match="made with hparams_set='transformer_paper_parsing', not"):
-        search(other, GRID, Folders("data", str(tmp_path)))
+        search(other, GRID, commands.folders(tmp_path))
 
 
 def test_a_training_differs_from_its_set_in_what_is_searched(tmp_path):
@@ -216,7 +252,7 @@ def test_a_schedule_without_a_rate_is_refused():
 )
 def test_usage_errors_come_before_any_training(commands, tmp_path, settings, beams, message):
     with pytest.raises(UsageError, match=message):
-        search(settings, SearchGrid([0.1], [], beams), Folders("data", str(tmp_path)))
+        search(settings, SearchGrid([0.1], [], beams), commands.folders(tmp_path))
     assert commands.done == []
     assert not list(tmp_path.iterdir())
 

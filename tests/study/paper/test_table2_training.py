@@ -81,7 +81,11 @@ class Commands:
             self.done.append(f"{step}")
             bleu = step / 100 * (2 if row == "transformer" else 5) + int(seed) - 1
             values = {"bleu": bleu, "perplexity": 5.0}
-            scored.append({"step": step, "values": values, "resampled": {"half_width": 0.5}})
+            intervals = {
+                "resampled": {"metric": "chrf", "half_width": 0.1},  # the problem's first
+                "other_resampled": {"bleu": {"metric": "bleu", "half_width": 0.5}},
+            }
+            scored.append({"step": step, "values": values, **intervals})
         return json.dumps({"checkpoints": scored})
 
     def _begin(self, experiment: str) -> None:
@@ -239,6 +243,11 @@ def test_a_training_resumes_for_the_remaining_minutes(tmp_path, monkeypatch, don
         (TINY, ["transformer", "gru"], "Table 2 has no row 'gru': its rows are transformer, tran"),
         (dataclasses.replace(TINY, hparams="num_heeds=2"), BOTH, "did you mean 'num_heads'"),
         (dataclasses.replace(TINY, problem="parsing_wsj_16k"), BOTH, "not scored by BLEU, as Tab"),
+        (
+            dataclasses.replace(TINY, problem=f"{TINY.problem}+{TINY.problem}_rev"),
+            BOTH,
+            "is a mixture, whose BLEU is a mean .* name one of them",
+        ),
     ],
 )
 def test_usage_errors_come_before_any_training(commands, tmp_path, settings, rows, message):

@@ -10,7 +10,7 @@ import pytest
 from support.rounding import assert_close
 from t2t_lite import registry
 from t2t_lite.errors import UsageError, UserError
-from t2t_lite.study.paper import table3_training
+from t2t_lite.study.paper import experiment_queue, table3_training
 from t2t_lite.study.paper.experiment_queue import Folders, Queue
 from t2t_lite.study.paper.published import TABLE_3
 from t2t_lite.study.paper.seeds import Cell, interval
@@ -112,6 +112,8 @@ def test_tiny_rows_have_the_papers_ratios_to_base(row):
 def test_the_rate_of_tiny_rows_ends_with_the_training():
     h = resolved("base")
     assert (h.learning_rate_warmup_steps, h.learning_rate_decay_steps) == (5, 45)
+    shorter = resolved("base", dataclasses.replace(TINY, hparams="learning_rate_warmup_steps=20"))
+    assert (shorter.learning_rate_warmup_steps, shorter.learning_rate_decay_steps) == (20, 30)
 
 
 def test_common_changes_overrule_a_rows_own():
@@ -174,6 +176,18 @@ def test_a_finished_table_is_redrawn(trainings, tmp_path):
     train(["base"], 1, TINY, Folders("data", str(tmp_path)))
     assert done == ["base-seed1"]
     assert (tmp_path / "table3.svg").read_bytes() == drawing
+
+
+def test_a_second_process_is_kept_from_the_results(trainings, tmp_path):
+    folders = Folders("data", str(tmp_path))
+    with experiment_queue.opened("table3.json", TINY, folders, ["cells"]) as queue:
+        with pytest.raises(UserError, match=r"another t2t-paper is filling .*table3\.json"):
+            train(["base"], 1, TINY, folders)
+        queue.record("cells", {})
+    train(["base"], 1, TINY, folders)
+    assert list(json.loads((tmp_path / "table3.json").read_text("utf-8"))["cells"]) == [
+        "base-seed1"
+    ]
 
 
 def test_a_folder_of_other_settings_is_refused(trainings, tmp_path):
