@@ -235,7 +235,11 @@ def _memory_is_given_back(request, _logical_devices):
         SHARED.clear()
         gc.collect()
         context.context().clear_kernel_cache()
-        ctypes.CDLL(None).malloc_trim(0)  # glibc would keep it for each thread
+        libraries = ctypes.CDLL(None)
+        if hasattr(libraries, "mallctl"):
+            libraries.mallctl(b"arena.4096.purge", None, None, None, ctypes.c_size_t(0))
+        else:
+            libraries.malloc_trim(0)  # glibc would keep it for each thread
 
 
 def _resident_bytes() -> int:

@@ -4,7 +4,6 @@ They are spread over four files, which must agree: tokenizer_config.json, tokeni
 special_tokens_map.json and added_tokens.json.
 """
 
-import itertools
 import pathlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -74,7 +73,7 @@ class Tokenizer(NamedTuple):
         return bool(self.settings.get("clean_up_tokenization_spaces"))
 
     def placed(self, path: pathlib.Path, pieces: Sequence[str]) -> dict[int, Token]:
-        """Returns all tokens by id; those that are only listed have the first free ids.
+        """Returns all tokens by id; those that are only listed follow the others.
 
         Args:
             path: the file of the vocabulary, for errors.
@@ -94,10 +93,13 @@ class Tokenizer(NamedTuple):
                     "different models"
                 )
         known = ids.keys() | {token.content for token in found.values()}
-        free = (id_ for id_ in itertools.count(len(pieces)) if id_ not in self.by_id)
-        for content in dict.fromkeys([*self.listed, *self.named.values()]):
-            if content not in known:
-                found[next(free)] = Token(content)
+        new = dict.fromkeys([*self.listed, *self.named.values()]).keys() - known
+        following = [text for text in (*self.listed, *self.named.values()) if text in new]
+        for number, content in enumerate(dict.fromkeys(following), len(known)):
+            if found.setdefault(number, Token(content)).content != content:
+                raise DataError(
+                    f"{path}: the token {quoted(content)} has no id: list it in {_ADDED}"
+                )
         return found
 
 

@@ -118,7 +118,7 @@ def m2m100(
         _require_same_pieces(folder / TOKENIZER, pieces)
     else:
         pieces, language = pieces_by_id(table), _M2M_LANGUAGE
-        tokenizer = _with_languages(folder, tokenizer, len(pieces))
+        tokenizer = _with_languages(folder, tokenizer, len(pieces), size)
     tokens = tokenizer.placed(table, pieces)
     languages = _languages(folder, tokens, language)
     special = _fill(table, pieces, tokens, size) | {*languages.values()}
@@ -174,23 +174,32 @@ def _has_model(folder: pathlib.Path) -> bool:
     return (folder / _SENTENCEPIECE).is_file() or not (folder / TOKENIZER).is_file()
 
 
-def _with_languages(folder: pathlib.Path, tokenizer: Tokenizer, first: int) -> Tokenizer:
+def _with_languages(folder: pathlib.Path, tokenizer: Tokenizer, first: int, size: int) -> Tokenizer:
     """Returns an M2M100's tokenizer with its languages, which its files need not list.
+
+    As in transformers, they have the ids after the pieces in an order of their own, however they
+    are listed, unless the files give ids to them. If the model has no room for all, it has the
+    listed ones alone.
 
     Args:
         folder: of the model.
         tokenizer: its settings.
         first: the id of the first language.
+        size: rows of the model.
     """
     kind = tokenizer.settings.get("language_codes") or "m2m100"
+    are_listed = any(map(_M2M_LANGUAGE.fullmatch, tokenizer.listed))
+    placed = {token.content for token in tokenizer.by_id.values()}
     if not isinstance(kind, str) or kind not in LANGUAGES:
+        if are_listed or any(map(_M2M_LANGUAGE.fullmatch, placed)):
+            return tokenizer
         raise UserError(
             f"{folder / TOKENIZER_CONFIG}: language_codes={quoted(kind)}: expected "
             f"{' or '.join(LANGUAGES)}, or a list of the tokens of languages"
         )
     by_id = {id_: Token(f"__{code}__") for id_, code in enumerate(LANGUAGES[kind], first)}
-    listed = {*tokenizer.listed, *(token.content for token in tokenizer.by_id.values())}
-    if any(token.content in listed for token in by_id.values()):
+    is_too_small = first + len(by_id) > size
+    if (is_too_small and are_listed) or any(token.content in placed for token in by_id.values()):
         return tokenizer
     if lost := sorted(by_id.keys() & tokenizer.by_id.keys()):
         log.warning(

@@ -59,14 +59,15 @@ class Decoder(NamedTuple):
         if key == "shortlist":  # numbers and switches follow
             listed = listed[:1]
         found = [self._file(key, name) for name in listed]
-        named = {
-            os.path.normpath(name): path.name for name, path in zip(listed, found, strict=True)
-        }
-        if len({*named.values()}) < len(named):
-            raise UserError(
-                f"{self.file}: {key} names different files of one name ({', '.join(named)}): give "
-                f"them other names in {self.folder} and here"
-            )
+        if key == "vocabs":  # a folder may have lost one of two vocabularies of one name
+            theirs = {os.path.normpath(os.path.join(self.file.parent, name)) for name in listed}
+            absent = [name for name in theirs if not os.path.exists(name)]
+            if len(absent) > len({pathlib.PurePath(name).name for name in absent}):
+                raise UserError(
+                    f"{self.file}: {key} names different files of one name "
+                    f"({', '.join(listed)}): give them other names, in {self.folder} and in "
+                    f"{self.file.name}"
+                )
         return found
 
     def is_on(self, key: str) -> bool:

@@ -191,8 +191,8 @@ def _members(path: pathlib.Path, archive: zipfile.ZipFile) -> list[zipfile.ZipIn
     for member in members:
         if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise DataError(
-                f"{path}: array {quoted(member.filename)} is compressed in a way that NumPy does "
-                "not write: save the file with numpy.savez"
+                f"{path}: {quoted(member.filename)} is compressed in a way that neither NumPy nor "
+                "PyTorch writes: save the model again with one of them"
             )
     return members
 

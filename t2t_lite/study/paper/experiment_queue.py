@@ -153,7 +153,9 @@ def _checked(path: pathlib.Path, entry: Mapping[str, Any]) -> json_files.Fields:
 
 
 def paper_command(table: str, settings: "DataclassInstance", **others: object) -> str:
-    """Returns the t2t-paper command that makes a table with these settings, but for its folders.
+    """Returns the t2t-paper command that makes a table with these settings.
+
+    Its folders have placeholders. A problem of the user's own needs `--t2t_usr_dir` besides.
 
     Args:
         table: as in `--table`.

@@ -251,7 +251,7 @@ def table(results: Mapping[str, Any]) -> Table:
 
 
 def _asked(results: Mapping[str, Any]) -> dict[str, str]:
-    """Returns the flags of the grid of these results."""
+    """Returns the flags of the smallest grid that holds these results."""
     flags = {"dropouts": "dropout", "learning_rates": "learning_rate", "beam_sizes": "beam_size"}
     tried = results[DatasetSplit.EVAL].values()
     return {

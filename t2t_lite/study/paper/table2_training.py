@@ -226,7 +226,7 @@ def _score(name: str, trained: Mapping[str, Any], budget: float, queue: Queue) -
     found = {}
     for step, scores in zip(missing, scored, strict=True):
         # BLEU is the first metric of most problems, but not of each.
-        resampled = [scores["resampled"] or {}, *scores["other_resampled"].values()]
+        resampled = filter(None, [scores["resampled"], *scores["other_resampled"].values()])
         found[f"{name}-{step}"] = {
             "row": trained["row"],
             "seed": trained["seed"],

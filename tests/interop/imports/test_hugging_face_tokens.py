@@ -22,6 +22,7 @@ from t2t_lite.text.imported_encoder import ImportedEncoder, write_encoder
 from t2t_lite.text.language_tokens import TRANSLATION
 
 FIXTURES = pathlib.Path(__file__).parents[2] / "fixtures" / "tokenizers"
+_ALL = [f"__{code}__" for code in LANGUAGES["m2m100"]]
 ADDED = {
     "foo": {"special": False},
     "bar": {"special": False, "single_word": True},
@@ -160,7 +161,8 @@ def test_added_tokens_of_nllb(folder, tmp_path, file: str):
         (None, {"af": 0, "en": 18, "de": 16, "zu": 99}),
         ({"tokenizer_class": "M2M100Tokenizer", "src_lang": "en"}, {"af": 0, "zu": 99}),
         ({"language_codes": "wmt21"}, {"en": 0, "de": 7}),
-        ({"additional_special_tokens": ["__de__", "<x>", "__en__"]}, {"de": 0, "en": 2}),
+        ({"additional_special_tokens": ["__de__", "<x>", "__en__"]}, {"de": 16, "en": 18}),
+        ({"additional_special_tokens": ["__de__", "__a__"], "language_codes": "mine"}, {"a": 1}),
     ],
 )
 def test_an_m2m100_needs_no_list_of_languages(folder, settings, codes):
@@ -181,9 +183,7 @@ def test_an_m2m100_needs_no_list_of_languages(folder, settings, codes):
 
 @pytest.mark.parametrize("folder", ["m2m100"], indirect=True)
 @pytest.mark.parametrize("place", [100, 108])  # after the languages, and the rows for nothing
-@pytest.mark.parametrize(
-    "listed", [[], ["__xx__"], [f"__{code}__" for code in LANGUAGES["m2m100"]]]
-)
+@pytest.mark.parametrize("listed", [[], ["__xx__"], _ALL, _ALL[::-1], ["__fr__", "__de__"]])
 def test_languages_have_the_ids_after_the_pieces(folder, place, listed):
     """Wherever a token was added later."""
     (folder / "tokenizer_config.json").unlink()
@@ -196,7 +196,7 @@ def test_languages_have_the_ids_after_the_pieces(folder, place, listed):
     places = {
         piece: id_ - text for piece, id_ in zip(source.vocabulary.pieces, source.order, strict=True)
     }
-    expected = {f"__{code}__": place for place, code in enumerate(LANGUAGES["m2m100"])}
+    expected = {language: place for place, language in enumerate(_ALL)}
     assert places.items() >= {**expected, added: place}.items()
     assert ("xx" in source.vocabulary.languages) == ("__xx__" in listed)
 

@@ -51,7 +51,7 @@ def test_a_loop_is_what_a_regular_expression_finds(words):
 
 
 @pytest.mark.parametrize("make", [lambda n: "ha " * n, lambda n: "a b a c " * (n // 4)])
-def test_long_outputs_take_linear_time(make):
+def test_long_loops_take_linear_time(make):
     assert_grows_gently(make, lambda output: repeats_itself(output, output[:-3]), 4000)
 
 

@@ -55,6 +55,7 @@ class Commands:
     def __init__(self) -> None:
         self.done: list[str] = []
         self.killed = ""  # the experiment at which the process is killed
+        self.first: dict | None = {"metric": "chrf", "half_width": 0.1}  # before BLEU
 
     def train(self, cell: Cell, settings, queue) -> dict:
         self._begin(cell.name)
@@ -82,7 +83,7 @@ class Commands:
             bleu = step / 100 * (2 if row == "transformer" else 5) + int(seed) - 1
             values = {"bleu": bleu, "perplexity": 5.0}
             intervals = {
-                "resampled": {"metric": "chrf", "half_width": 0.1},  # the problem's first
+                "resampled": self.first,
                 "other_resampled": {"bleu": {"metric": "bleu", "half_width": 0.5}},
             }
             scored.append({"step": step, "values": values, **intervals})
@@ -162,6 +163,12 @@ def test_the_table_compares_by_time_and_by_operations(commands, tmp_path):
     }
     assert pre["BLEU at the end"] == pre["BLEU near 4.0e+12 FLOPs"] == 40.5
     assert "--train_minutes=20.0" in shown.text()
+
+
+def test_an_interval_is_that_of_bleu_whatever_comes_before_it(commands, tmp_path):
+    commands.first = None  # a metric with one value for all outputs
+    results = train(["transformer"], 1, TINY, Folders("data", str(tmp_path)))
+    assert {scored["half_width"] for scored in results["scores"].values()} == {0.5}
 
 
 def test_the_chart_has_a_curve_for_each_system(commands, tmp_path):
