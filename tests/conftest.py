@@ -1,7 +1,6 @@
 """Fixtures that all tests share."""
 
 import contextlib
-import ctypes
 import fcntl
 import gc
 import importlib.util
@@ -16,7 +15,7 @@ from typing import Any
 import hypothesis
 import pytest
 
-from t2t_lite import processor
+from t2t_lite import memory, processor
 from t2t_lite.bin import console
 
 # What the selection and the end of a run need.
@@ -235,11 +234,7 @@ def _memory_is_given_back(request, _logical_devices):
         SHARED.clear()
         gc.collect()
         context.context().clear_kernel_cache()
-        libraries = ctypes.CDLL(None)
-        if hasattr(libraries, "mallctl"):
-            libraries.mallctl(b"arena.4096.purge", None, None, None, ctypes.c_size_t(0))
-        else:
-            libraries.malloc_trim(0)  # glibc would keep it for each thread
+        memory.give_back()
 
 
 def _resident_bytes() -> int:

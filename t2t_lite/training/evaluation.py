@@ -10,7 +10,6 @@ decoding, use the averages.
 """
 
 import contextlib
-import ctypes
 import dataclasses
 import functools
 import logging
@@ -22,6 +21,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from t2t_lite import memory
 from t2t_lite.data.batching import BatchingScheme
 from t2t_lite.data.example_reader import ExampleReader, naming_bad_file
 from t2t_lite.data.input_pipeline import eval_dataset, has_more_batches
@@ -190,7 +190,7 @@ class Evaluator:
                 values |= dict.fromkeys(output_metrics(part.metrics), math.nan)
                 return _Evaluated(part, values, limit, error=error)
             images = attention_images(self._model, paths, self._readers[part.label])
-            _give_back_memory()
+            memory.give_back()  # the sizes of its arrays vary
             scores = self.scores(step, part, decodes)
         for score in scores:
             values |= score.values
@@ -417,14 +417,3 @@ def _rows(targets: tf.Tensor) -> Iterator[tuple[int, ...]]:
     """Yields the ids of each target [R, B, T] without padding and EOS."""
     for row in targets.numpy().reshape(-1, targets.shape[-1]):
         yield tuple(row[row > EOS_ID].tolist())
-
-
-def _give_back_memory() -> None:
-    """Returns freed memory to the system, if the C library supports it (glibc).
-
-    The library keeps freed, fragmented memory for each thread. As the sizes of an evaluation's
-    arrays vary, a long run would accumulate more and more of it.
-    """
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
