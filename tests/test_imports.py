@@ -21,6 +21,7 @@ _FLOORS = (
         "files",
         "json_files",
         "lock",
+        "memory",
         "pages",
         "processor",
         "progress",
