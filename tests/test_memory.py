@@ -13,8 +13,8 @@ def test_what_was_freed_goes_back_to_the_machine():
 
     blocks = [bytes([1]) * 100_000 for _ in range(1000)]
     kept = blocks[50::100]  # so that the freed memory is fragmented
-    del blocks
     before = resident()
+    del blocks
     memory.give_back()
     assert before - resident() > 50_000_000
     assert all(block == bytes([1]) * 100_000 for block in kept)
