@@ -43,14 +43,6 @@ class Text2textTmpdir(Text2TextProblem):
         """Returns the names of the files of the test split."""
         return [path.name for path in self._files("", split)] if split == DatasetSplit.TEST else []
 
-    def splits_to_generate(self, tmp_dir: str) -> Sequence[dict[str, Any]]:
-        """Returns all splits, except an optional one without any file."""
-        return [
-            entry
-            for entry in self.dataset_splits
-            if not self.optional_files(entry["split"]) or self._has_files(tmp_dir, entry["split"])
-        ]
-
     def split_settings(self, tmp_dir: str) -> dict[str, Any]:
         """Where the dev pairs come from, as long as there are any."""
         if self._has_files(tmp_dir, DatasetSplit.EVAL):

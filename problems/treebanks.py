@@ -188,12 +188,6 @@ class ParsingTmpdir16k(TreebankProblem):
         """Returns the name of the file of the test split."""
         return [_tmpdir_file("", split).name] if split == DatasetSplit.TEST else []
 
-    def splits_to_generate(self, tmp_dir: str) -> Sequence[dict[str, Any]]:
-        """Returns all splits, except a test split without a file."""
-        has_test = self.source_files(tmp_dir, DatasetSplit.TEST)
-        splits = self.dataset_splits
-        return [entry for entry in splits if has_test or entry["split"] != DatasetSplit.TEST]
-
     def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
         """Returns the one file, if it exists."""
         return corpora.existing_files([_tmpdir_file(tmp_dir, dataset_split)])

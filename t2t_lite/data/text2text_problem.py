@@ -297,8 +297,12 @@ class Text2TextProblem(Problem):
         return type(self).write_files is not Problem.write_files
 
     def splits_to_generate(self, tmp_dir: str) -> Sequence[dict[str, Any]]:
-        """Returns the entries of `dataset_splits` to generate; override if one is optional."""
-        return self.dataset_splits
+        """Returns the entries of `dataset_splits`, except an optional one without any file."""
+        return [
+            entry
+            for entry in self.dataset_splits
+            if not self.optional_files(entry["split"]) or self.source_files(tmp_dir, entry["split"])
+        ]
 
     def split_settings(self, tmp_dir: str) -> dict[str, Any]:
         """What decides which samples a split has, besides its files; the fingerprint has it.
