@@ -280,10 +280,9 @@ def _without_line(text: str, draw: random.Random) -> str:
 @contextlib.contextmanager
 def imported(folder: pathlib.Path) -> Iterator[None]:
     """Inside the block, a user directory is imported; then all that it has registered is undone."""
-    kinds = (registry._problems, registry._models, registry._hparams, registry._metrics)
-    for kind in kinds:
-        kind.names()
-    entries = [dict(kind._entries) for kind in kinds]
+    registry.import_own()
+    known = [*(kind._entries for kind in registry._REGISTRIES), registry._refused_models]
+    registered = [dict(entries) for entries in known]
     modules, path, writes = set(sys.modules), list(sys.path), sys.dont_write_bytecode
     sys.dont_write_bytecode = True
     try:
@@ -297,11 +296,10 @@ def imported(folder: pathlib.Path) -> Iterator[None]:
             if file.startswith(str(folder)) or name.partition(".")[0] == user_imports.ROOT:
                 del sys.modules[name]
         user_imports.uninstall()
-        registry._refused_models.clear()
         text_iterators.receive(STRICT)
-        for kind, before in zip(kinds, entries, strict=True):
-            kind._entries.clear()
-            kind._entries.update(before)
+        for entries, before in zip(known, registered, strict=True):
+            entries.clear()
+            entries.update(before)
 
 
 def read_directory(folder: pathlib.Path) -> None:

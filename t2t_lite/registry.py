@@ -121,9 +121,15 @@ _searches: Registry["type[SearchPart]"] = Registry("search part", "t2t_lite.sear
 _callbacks: Registry["type[Callback]"] = Registry("callback")
 
 
+_REGISTRIES: tuple[Registry[Any], ...] = (
+    *(_problems, _models, _variants, _hparams, _ranged_hparams),
+    *(_metrics, _searches, _callbacks),
+)
+
+
 def import_own() -> None:
     """Imports everything of this package that registers something."""
-    for own in (_problems, _models, _hparams, _metrics, _searches):
+    for own in _REGISTRIES:
         own.names()
 
 
@@ -131,14 +137,13 @@ def release(kind: str, name: str) -> bool:
     """Removes this package's own registration of a name, for a user's of the same name.
 
     Args:
-        kind: "problem", "hparams set" or "hparams range".
+        kind: as messages call it: "problem", "hparams set", "hparams range".
         name: the name, registered or not.
 
     Returns:
         Whether there was one.
     """
-    by_kind: dict[str, Registry[Any]] = {r.kind: r for r in (_problems, _hparams, _ranged_hparams)}
-    return by_kind[kind].release(name)
+    return {known.kind: known for known in _REGISTRIES}[kind].release(name)
 
 
 @overload

@@ -210,6 +210,16 @@ def two_devices() -> None:
 
 
 @pytest.fixture(scope="module", autouse=True)
+def _names_are_forgotten() -> Iterator[None]:
+    """Fails in the file that leaves a name registered, not in a later one that registers it."""
+    from support.registries import registered
+
+    before = registered()
+    yield
+    assert registered() == before
+
+
+@pytest.fixture(scope="module", autouse=True)
 def _memory_is_given_back(request, _logical_devices):
     """Frees what a file has left: models and traces are in cycles, and TensorFlow keeps some."""
     from tensorflow.python.eager import context

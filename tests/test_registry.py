@@ -17,10 +17,7 @@ from t2t_lite.settings import HParams
 @pytest.fixture(autouse=True)
 def _forget_registrations() -> Iterator[None]:
     """Removes a test's registrations."""
-    registries = (registry._problems, registry._models, registry._hparams, registry._metrics)
-    for known in registries:
-        known.names()
-    with restored(*registries):
+    with restored():
         yield
 
 

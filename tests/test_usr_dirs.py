@@ -24,9 +24,8 @@ def usr_dir(tmp_path: pathlib.Path, name: str, init: str, **modules: str) -> str
 @pytest.fixture(autouse=True)
 def _forget_all() -> Iterator[None]:
     """Removes a test's registrations and modules."""
-    registry.import_own()
     before = set(sys.modules)
-    with restored(registry._hparams):
+    with restored():
         yield
     for name in set(sys.modules) - before:
         if name.startswith("usr_"):

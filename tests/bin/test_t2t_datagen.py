@@ -42,7 +42,7 @@ class Recorder(Problem):
 @pytest.fixture(autouse=True)
 def _problems() -> Iterator[None]:
     registry.list_problems()
-    with restored(registry._problems):
+    with restored():
         for name in ("zoo_ape", "zoo_bee", "zoo_cat_big"):
             registry.register_problem(name)(type(name, (Recorder,), {}))
         _CALLS.clear()

@@ -8,7 +8,6 @@ import pytest
 import tensorflow as tf
 
 from support.mixtures import CZECH, FRENCH, GERMAN, generate, toys
-from support.registries import restored
 from support.texts import write_lines
 from t2t_lite import registry
 from t2t_lite.data.generation.config import DatagenOptions
@@ -75,7 +74,7 @@ class Concat(TextConcat2ClassProblem, Labels):
 
 @pytest.fixture(scope="module", autouse=True)
 def _problems():
-    with toys(), restored(registry._problems):
+    with toys():
         named = (PLAIN, Plain), ("label_toy", Labels), ("concat_toy", Concat), ("both_toy", Both)
         for name, kind in named:
             registry.register_problem(name)(kind)

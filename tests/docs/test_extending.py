@@ -38,7 +38,7 @@ def folder(pages, tmp_path, monkeypatch):
     (tmp_path / "my_search" / "__init__.py").write_text(code, encoding="utf-8")
     noisy_run(tmp_path / "my_run", num_hidden_layers=1, hidden_size=16, filter_size=16)
     (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in _LINES), encoding="utf-8")
-    with restored(registry._searches):
+    with restored():
         yield tmp_path
 
 

@@ -7,7 +7,6 @@ import pytest
 
 from support.registries import restored
 from support.small_runs import make_run
-from t2t_lite import registry
 from t2t_lite.training.callbacks import Callbacks
 
 
@@ -20,7 +19,7 @@ def call(pages, tmp_path):
         """Returns the name of the run folder."""
         (code,) = (block.code for block in blocks if f'register_callback("{name}")' in block.code)
         assert len(code.split("class ")[1].splitlines()) <= 12
-        with restored(registry._callbacks):
+        with restored():
             exec(compile(code, name, "exec"), {})
             callbacks = Callbacks.of(name)
         callbacks.tell(make_run(tmp_path / "my_run"))

@@ -11,7 +11,7 @@ from t2t_lite.metrics.by_name import score_by_metrics
 
 def test_perfect_outputs_have_the_best_score(pages):
     """BLEU counts four words in a row, so that a perfect output of three has none."""
-    with restored(registry._problems):
+    with restored():
         code = pages["extending.md"].block("A problem", "python").code
         exec(compile(code, "extending.md", "exec"), {"__name__": "my_problems"})
         problem = registry.problem("spell_out")
@@ -29,7 +29,7 @@ def test_tables_are_read_as_the_page_says(pages, tmp_path):
     for name in ("train-00001-of-00002", "train-00000-of-00002", "validation-00000-of-00001"):
         rows = [{"translation": {"en": f"{name} {n}", "fr": f"le {n}"}} for n in range(3)]
         pq.write_table(pa.Table.from_pylist(rows), tmp_path / f"{name}.parquet")
-    with restored(registry._problems):
+    with restored():
         code = pages["extending.md"].block("A problem", "python", 1).code
         exec(compile(code, "extending.md", "exec"), {"__name__": "my_tables"})
         problem = registry.problem("opus_books")

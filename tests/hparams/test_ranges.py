@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from support.registries import restored
 from t2t_lite import registry
 from t2t_lite.bin.registry_help import registry_help
 from t2t_lite.errors import UsageError
@@ -15,11 +16,9 @@ def rhp() -> RangedHParams:
 
 
 @pytest.fixture
-def registered(monkeypatch):
-    monkeypatch.setattr(
-        registry._ranged_hparams, "_entries", dict(registry._ranged_hparams.items())
-    )
-    return registry.register_ranged_hparams
+def registered():
+    with restored():
+        yield registry.register_ranged_hparams
 
 
 def test_t2ts_ranges_have_t2ts_values():

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture(autouse=True)
 def registered():
-    with restored(registry._models):
+    with restored():
         registry.register_model(WithOwnLayers)
         yield
 

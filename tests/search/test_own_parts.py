@@ -65,7 +65,7 @@ class Unlikeliest(t2t.Sampler):
 @pytest.fixture
 def names():
     """The parts under their names."""
-    with restored(registry._searches):
+    with restored():
         for kind in (Without, First, Reward, Unlikeliest):
             registry.register_search(kind)
         yield

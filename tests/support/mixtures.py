@@ -37,7 +37,7 @@ class Toy(TranslateProblem):
 @contextlib.contextmanager
 def toys() -> Iterator[None]:
     """Registers the problems in the block: 300 pairs to German, 60 to French, 100 to Czech."""
-    with restored(registry._problems):
+    with restored():
         for name, size in ((GERMAN, 300), (FRENCH, 60), (CZECH, 100)):
             registry.register_problem(name)(type(f"Toy{size}", (Toy,), {"size": size}))
         size = NamedMixture.approx_vocab_size

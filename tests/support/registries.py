@@ -2,15 +2,29 @@
 
 import contextlib
 from collections.abc import Iterator
+from typing import Any
 
-from t2t_lite.names import Registry
+from t2t_lite import registry
+
+
+def registered() -> list[dict[str, Any]]:
+    """Returns all that is registered, by name: a dictionary for each registry."""
+    registry.import_own()
+    return [dict(known) for known in _known()]
 
 
 @contextlib.contextmanager
-def restored(*registries: Registry) -> Iterator[None]:
+def restored() -> Iterator[None]:
     """Forgets, at the end of the block, what was registered in it."""
-    before = [dict(known.items()) for known in registries]
-    yield
-    for known, entries in zip(registries, before, strict=True):
-        known._entries.clear()
-        known._entries.update(entries)
+    before = registered()
+    try:
+        yield
+    finally:
+        for known, entries in zip(_known(), before, strict=True):
+            known.clear()
+            known.update(entries)
+
+
+def _known() -> list[dict[str, Any]]:
+    entries = (each._entries for each in registry._REGISTRIES)
+    return [*entries, registry._refused_models]

@@ -13,7 +13,6 @@ from support.registries import restored
 from support.rounding import assert_close, relative_bound
 from support.servers import answers_of
 from support.terms import forward_terms
-from t2t_lite import registry
 from t2t_lite.bin import t2t_datagen, t2t_eval, t2t_insights, t2t_trainer
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -65,7 +64,7 @@ LABELS = ["pos", "", "neg", "pos"]
 @pytest.fixture(scope="module")
 def train(tmp_path_factory):
     """Returns a function that gives the folder of a trained classifier: its run is in `run`."""
-    with restored(registry._problems):
+    with restored():
         root = tmp_path_factory.mktemp("classifiers")
         usr_dir = root / "usr_classes"
         usr_dir.mkdir()

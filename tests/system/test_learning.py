@@ -10,7 +10,6 @@ import pytest
 
 from support.commands import printed_by
 from support.registries import restored
-from t2t_lite import registry
 from t2t_lite.bin import t2t_decoder, t2t_trainer
 
 pytestmark = pytest.mark.integration
@@ -108,7 +107,7 @@ def usr_dir(tmp_path) -> Iterator[pathlib.Path]:
     folder = tmp_path / "short_problems"
     folder.mkdir()
     (folder / "__init__.py").write_text(textwrap.dedent(PROBLEMS), encoding="utf-8")
-    with restored(registry._problems):
+    with restored():
         yield folder
     sys.modules.pop(folder.name, None)
 

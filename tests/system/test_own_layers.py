@@ -14,7 +14,7 @@ import pytest
 from support import small_runs
 from support.commands import printed_by, run_command
 from support.registries import restored
-from t2t_lite import registry, usr_dirs
+from t2t_lite import usr_dirs
 from t2t_lite.bin import t2t_avg_checkpoints, t2t_decoder, t2t_trainer
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs.checkpoint_files import whole_checkpoints
@@ -82,7 +82,7 @@ def usr_dir(tmp_path_factory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("own") / "usr_own_layers"
     folder.mkdir()
     (folder / "__init__.py").write_text(textwrap.dedent(OWN))
-    with restored(registry._models, registry._hparams, registry._problems):
+    with restored():
         usr_dirs.import_usr_dir(str(folder))
         yield str(folder)
     sys.modules.pop(folder.name, None)

@@ -13,7 +13,7 @@ from support.commands import printed_by
 from support.registries import restored
 from support.rounding import assert_close
 from support.small_runs import generate_pairs
-from t2t_lite import registry, usr_dirs
+from t2t_lite import usr_dirs
 from t2t_lite.bin import t2t_decoder, t2t_eval, t2t_report, t2t_trainer
 
 pytestmark = pytest.mark.integration
@@ -50,7 +50,7 @@ def own(tmp_path_factory) -> Iterator[tuple[str, str]]:
     program.write_text('#!/bin/sh\nwhile read -r line; do echo "${#line}"; done < "$2"\n')
     program.chmod(0o755)
     (folder / "__init__.py").write_text(textwrap.dedent(OWN).replace("PROGRAM", str(program)))
-    with restored(registry._problems, registry._metrics):
+    with restored():
         yield str(folder), f"command:{program}"
     sys.modules.pop(folder.name, None)
 

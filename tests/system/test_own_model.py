@@ -13,7 +13,6 @@ import tensorflow as tf
 from support.commands import exit_code, printed_by
 from support.registries import restored
 from support.small_runs import generate_pairs
-from t2t_lite import registry
 from t2t_lite.bin import t2t_decoder, t2t_eval, t2t_exporter, t2t_insights, t2t_report, t2t_trainer
 
 pytestmark = pytest.mark.integration
@@ -86,7 +85,7 @@ def usr_dir(tmp_path_factory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("own") / "usr_own_model"
     folder.mkdir()
     (folder / "__init__.py").write_text(textwrap.dedent(OWN))
-    with restored(registry._models, registry._hparams):
+    with restored():
         yield str(folder)
     sys.modules.pop(folder.name, None)
 

@@ -132,7 +132,7 @@ def test_the_end_comes_once_also_after_a_signal_but_not_after_an_error(error, ca
 
 
 def test_names_make_callbacks_and_objects_come_after_them():
-    with restored(registry._callbacks):
+    with restored():
         registry.register_callback(Notes)
         registry.register_callback("second")(Notes)
         own = Notes()
@@ -143,7 +143,7 @@ def test_names_make_callbacks_and_objects_come_after_them():
 
 
 def test_what_is_no_callback_is_refused():
-    with restored(registry._callbacks):
+    with restored():
         registry.register_callback("odd")(print)
         registry.register_callback(Notes)
         registry.register_callback(Broken)
@@ -188,7 +188,7 @@ def test_a_run_with_callbacks_ends_as_one_without(data_dir, tmp_path):
     assert first.calls == [("step", 1), ("step", 2), ("evaluation", 2), ("step", 3)]
     assert checkpoint_files.checkpoints(told)[-1].endswith("ckpt-3"), "it is saved before the end"
 
-    with restored(registry._callbacks):
+    with restored():
         made: list[Notes] = []
 
         @registry.register_callback

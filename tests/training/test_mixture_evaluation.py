@@ -72,7 +72,7 @@ class WithoutDev(Parts):
 def data(tmp_path_factory):
     """The data of the mixture."""
     folder = tmp_path_factory.mktemp("data")
-    with restored(registry._problems), pytest.MonkeyPatch.context() as patch:
+    with restored(), pytest.MonkeyPatch.context() as patch:
         for name, kind in ((GERMAN, Parts), (CHINESE, OfCharacters), (CZECH, WithoutDev)):
             registry.register_problem(name)(type(name, (kind,), {}))
         patch.setattr(NamedMixture, "approx_vocab_size", 280)
@@ -317,7 +317,7 @@ def test_a_metric_knows_the_language_of_each_member(run, data, tmp_path, capsys,
         def statistics(self, segments):
             return [(segment.language == "zh", 1) for segment in segments]
 
-    with restored(registry._metrics):
+    with restored():
         registry.register_metric("in_chinese")(InLanguage)
         jobs.run(
             DecoderConfig(

@@ -125,7 +125,7 @@ def test_another_vocabulary_is_for_the_same_text(name, subwords, found):
     ],
 )
 def test_of_vocabularies_of_its_own_type_the_nearest(name, subwords, found):
-    with restored(registry._problems):
+    with restored():
         for other in ("zoo6k", "zoo32k", "zoo_bpe12k"):
             is_bpe = "bpe" in other
             members = {

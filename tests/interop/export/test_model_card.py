@@ -188,7 +188,7 @@ def test_the_members_of_a_mixture_have_their_own_results(tmp_path, monkeypatch):
     monkeypatch.setattr(RunFolder, "encoders", property(lambda run: encoders))
     fields = {"bleu": 15.0, "loss": 1.0, "bleu_signature": SIGNATURE}
     evaluated(tmp_path, 7, **fields, loss__no=1.0, bleu__no=10.0, loss__sv=1.0, bleu__sv=20.0)
-    with restored(registry._problems):
+    with restored():
         registry.register_problem("translate_fino_own")(Own)
         registry.register_problem("translate_fisv_own")(Swedish)
         front, rest = card(run_of(tmp_path, Mixture()))

@@ -10,6 +10,7 @@ import pytest
 from support import t2t_files
 from support.commands import exit_code
 from support.limits import full_disk
+from support.registries import restored
 from support.rounding import assert_close
 from support.terms import log_prob_terms
 from t2t_lite import registry
@@ -53,9 +54,10 @@ class TwoLists(Text2TextProblem):
 
 
 @pytest.fixture(autouse=True)
-def two_lists(monkeypatch):
-    registry.list_problems()
-    monkeypatch.setitem(registry._problems._entries, "two_lists", TwoLists)
+def two_lists():
+    with restored():
+        registry.register_problem("two_lists")(TwoLists)
+        yield
 
 
 def small_model(**changes):

@@ -95,7 +95,7 @@ def test_numbers_are_those_of_t2ts_arithmetic(tmp_path):
     """The regressor, every part of it: `transformer_regressor`."""
     model_name, problem = "transformer_regressor", "grades_of_bytes"
     members = {"vocab_type": text_problems.VocabType.CHARACTER, "base_name": problem}
-    with restored(registry._problems):
+    with restored():
         registry.register_problem(problem)(
             type("Grades", (text_problems.Text2RealProblem,), {**members, "generate_samples": None})
         )

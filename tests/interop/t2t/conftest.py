@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import pytest
 from absl import flags
 
+from support.registries import restored
 from support.usr_archives import write_archives
-from t2t_lite import registry, t2t_flags, user_imports, usr_dirs
+from t2t_lite import t2t_flags, user_imports, usr_dirs
 from t2t_lite.errors import warn_once
 from t2t_lite.hparams import basic
 from t2t_lite.interop.t2t import text_iterators
@@ -21,27 +22,20 @@ USR_DIR = pathlib.Path(__file__).parents[2] / "fixtures" / "t2t_usr_dir"
 def upstream() -> Iterator[None]:
     """Lets tensor2tensor be imported during the test."""
     modules, path = set(sys.modules), list(sys.path)
-    registries = (registry._problems, registry._hparams, registry._ranged_hparams)
-    for known in registries:
-        known.names()
-    entries = [dict(known._entries) for known in registries]
     defined, ours = {name: flags.FLAGS[name] for name in flags.FLAGS}, dict(t2t_flags._ours)
     user_imports.install([])
     warn_once.cache_clear()
     basic._warn_of_optimizer.cache_clear()
-    yield
+    with restored():
+        yield
     text_iterators.receive(STRICT)
     added = set(sys.modules) - modules
     users = {name for name in added if user_imports.is_users(name)}
     user_imports.uninstall()
-    registry._refused_models.clear()
     sys.path[:] = path
     for name in added:
         if name in users or name.partition(".")[0] == "tensor2tensor":
             del sys.modules[name]
-    for known, before in zip(registries, entries, strict=True):
-        known._entries.clear()
-        known._entries.update(before)
     for name in list(flags.FLAGS):
         if flags.FLAGS[name] is not defined.get(name):
             delattr(flags.FLAGS, name)
