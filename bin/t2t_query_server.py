@@ -26,7 +26,7 @@ COMMAND = Command(
             Flag("timeout_secs", int, 10, "Seconds to wait for an answer.", minimum=1),
         ),
         "What to ask": (
-            Flag("inputs_once", str, "", "Send only this line."),
+            Flag("inputs_once", str, None, "Send only this line, which may be empty."),
             Flag(
                 "problem",
                 str,
@@ -56,7 +56,7 @@ def main(args: types.SimpleNamespace) -> None:
         COMMAND.require(args, "data_dir")
         problem = registry.problem(args.problem)
     client = Client(args.server, args.servable_name, args.timeout_secs, problem, args.data_dir)
-    if args.inputs_once:
+    if args.inputs_once is not None:
         lines = decoded_lines([os.fsencode(args.inputs_once)], "--inputs_once")
     else:
         lines = decoded_lines(bounded_lines(sys.stdin.buffer, "standard input"), "standard input")

@@ -39,31 +39,61 @@ def resample(metric: OutputMetric, systems: Mapping[str, Statistics]) -> dict[st
         systems: statistics by system name, one row per segment of the test set.
     """
     seed = _seed()
-    baseline = next(iter(systems.values()))
-    count = len(baseline)
-    samples = np.random.default_rng(seed).choice(count, size=(_SAMPLES, count), replace=True)
-    first = _Resampling(metric, baseline, samples)
-    signature = _signature(metric, seed)
-    found = {}
+    totals = _totals_of_samples(metric, systems, seed)
+    counted = np.all([_counts(rows, totals[name]) for name, rows in systems.items()], axis=0)
+    found: dict[str, BootstrapResult] = {}
+    first = None
     for name, rows in systems.items():
-        this = first if rows is baseline else _Resampling(metric, rows, samples)
-        p_value = None if rows is baseline else this.p_value(first)
+        this = _Resampling(metric, rows, totals[name][counted])
+        p_value = this.p_value(first) if first else None
+        first = first or this
         found[name] = BootstrapResult(
-            this.score, this.mean, this.half_width, p_value, signature, metric.name
+            *(this.score, this.mean, this.half_width, p_value),
+            *(_signature(metric, seed), metric.name),
         )
     return found
 
 
-class _Resampling:
-    """The scores of a system on the test set and on samples [N, segments] of its segments."""
+def _totals_of_samples(
+    metric: OutputMetric, systems: Mapping[str, Statistics], seed: int | None
+) -> dict[str, np.ndarray]:
+    """Returns the summed statistics [N, columns] of the same samples for each system."""
+    # SacreBLEU adds up float32: the same numbers to the last digit need the same rounding.
+    number = np.float32 if isinstance(metric, SacrebleuMetric) else np.float64
+    tables = {name: np.array(rows, number) for name, rows in systems.items()}
+    totals = {name: np.empty((_SAMPLES, table.shape[1]), number) for name, table in tables.items()}
+    count = len(next(iter(tables.values())))
+    draw = np.random.default_rng(seed)
+    for one in range(_SAMPLES):
+        sample = draw.choice(count, size=count, replace=True)
+        for name, table in tables.items():
+            totals[name][one] = table[sample].sum(0)
+    return totals
 
-    def __init__(self, metric: OutputMetric, rows: Statistics, samples: np.ndarray) -> None:
+
+def _counts(rows: Statistics, totals: np.ndarray) -> np.ndarray:
+    """Tells which samples [N] have a segment that counts.
+
+    A metric that leaves segments out gives them rows of zeros. A sample of nothing else has no
+    score, as long as the test set has one.
+    """
+    has_segment = np.any(totals, axis=1)
+    leaves_out = totals.shape[1] > 1 and any(add_up(rows))  # one column of zeros is a score of 0
+    return has_segment if leaves_out else np.ones_like(has_segment)
+
+
+class _Resampling:
+    """The scores of a system on the test set and on samples of its segments.
+
+    Args:
+        metric: the metric of the statistics.
+        rows: those of the test set.
+        totals: those of each sample, added up: [N, columns].
+    """
+
+    def __init__(self, metric: OutputMetric, rows: Statistics, totals: np.ndarray) -> None:
         self.score = float(metric.score(add_up(rows)))
-        # SacreBLEU adds up float32: the same numbers to the last digit need the same rounding.
-        number = np.float32 if isinstance(metric, SacrebleuMetric) else np.float64
-        table = np.array(rows, number)
-        scores = [metric.score(table[sample].sum(0)) for sample in samples]
-        self.scores = np.array(scores, np.float64)
+        self.scores = np.array([metric.score(row) for row in totals], np.float64)
         ordered = np.sort(self.scores)
         cut = len(ordered) // 40  # 2.5 % on either side
         self.mean = float(ordered.mean())

@@ -180,7 +180,9 @@ def _reader(request: Request) -> Callable[[bytes, ServerConfig], dict[str, Any]]
     Raises:
         HTTPException: 403: the form is another site's; 415: the type is not one of these.
     """
-    given, query = request.headers.get("content-type", ""), request.url.query
+    # As it came: `request.url` would end it at a #, and fail for some values of Host.
+    query = request.scope["query_string"].decode("latin-1")
+    given = request.headers.get("content-type", "")
     media_type = given.partition(";")[0].strip().lower()
     if media_type == _JSON:
         return functools.partial(fields_of_json, query)

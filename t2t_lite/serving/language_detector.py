@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from starlette.exceptions import HTTPException
 
 from t2t_lite.text import language_identifier
-from t2t_lite.text.language_names import same_language
+from t2t_lite.text.language_names import base_code, same_language
 
 if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
 
 _MOST_CHARACTERS = 5000  # which are enough to know a language
+# By ISO 639-3: the language that py3langid knows in place of one of its written forms.
+_MACROLANGUAGES = {"nb": "no", "pbt": "ps", "quy": "qu"}
 
 
 class Detected(NamedTuple):
@@ -43,7 +45,7 @@ class LanguageDetector:
         """Returns the languages that texts may be in, the likeliest first.
 
         Raises:
-            HTTPException: 400: there are several languages, and no way to know.
+            HTTPException: 400: there are several languages, and py3langid is not installed.
         """
         if not language_identifier.is_installed():
             if len(self._codes) == 1:
@@ -52,14 +54,24 @@ class LanguageDetector:
             message = "name it, or install the package py3langid on the server"
             raise HTTPException(400, f"the language of the texts is unknown: {message} ({listed})")
         ranked = self._identifier.rank("\n".join(texts)[:_MOST_CHARACTERS])
-        percent = {code: round(100 * float(probability), 1) for code, probability in ranked}
-        found = {code: percent.get(self._labels.get(code, ""), 0.0) for code in self._codes}
+        probabilities = {label: float(probability) for label, probability in ranked}
+        found = {code: probabilities.get(self._labels.get(code, ""), 0.0) for code in self._codes}
         in_order = sorted(found.items(), key=lambda item: -item[1])
-        return [Detected(*item) for item in in_order]
+        return [Detected(code, round(100 * found, 1)) for code, found in in_order]
 
     def best(self, texts: Sequence[str]) -> Detected:
-        """Returns the language that texts are in; raises as `ranked`."""
-        return self.ranked(texts)[0]
+        """Returns the language that texts are in.
+
+        Raises:
+            HTTPException: 400: as in `ranked`, or they are in none of several languages.
+        """
+        best = self.ranked(texts)[0]
+        if len(self._codes) > 1 and not best.confidence and any(map(str.strip, texts)):
+            listed = ", ".join(self._codes)
+            raise HTTPException(
+                400, f"the texts are in none of the model's languages: name theirs ({listed})"
+            )
+        return best
 
     @functools.cached_property
     def _identifier(self) -> "LanguageIdentifier":
@@ -68,5 +80,13 @@ class LanguageDetector:
     @functools.cached_property
     def _labels(self) -> dict[str, str]:
         """py3langid's code for each language that it knows."""
-        known = {code: same_language(code, self._identifier.labels) for code in self._codes}
-        return {code: labels[0] for code, labels in known.items() if labels}
+        labels = self._identifier.labels
+        known = {code: same_language(code, labels) for code in self._codes}
+        wider = {code: [_MACROLANGUAGES.get(base_code(code), "")] for code in self._codes}
+        taken = {label for found in known.values() for label in found}
+        return {
+            code: label
+            for code in self._codes
+            for label in (known[code] or [each for each in wider[code] if each not in taken])[:1]
+            if label
+        }

@@ -46,12 +46,12 @@ class LibreRequest(NamedTuple):
     is_html: bool
 
     def in_plain_text(self, refusal: OptionRefusal) -> "LibreRequest":
-        """Returns the request for a model that refuses markup: with the words of the texts alone.
+        """Returns the request without markup: with the words of the texts alone.
 
         Raises:
-            OptionRefusal: the model refuses something else.
+            OptionRefusal: the model refuses something else, or HTML that has too much of it.
         """
-        if refusal.option != "markup":
+        if refusal.option != "markup" or (self.is_html and refusal.status_code != 422):
             raise refusal
         texts = self.request.texts
         words = [words_of_html(text) for text in texts] if self.is_html else texts

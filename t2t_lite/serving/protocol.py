@@ -178,6 +178,10 @@ class Protocol(H11Protocol):
         else:
             self._refuse(400, msg)
 
+    def _should_upgrade(self) -> bool:
+        """Returns that no request changes the protocol, without uvicorn's warning."""
+        return False
+
     # ---- deadlines
 
     @contextlib.contextmanager

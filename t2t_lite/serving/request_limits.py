@@ -6,6 +6,7 @@ from starlette.exceptions import HTTPException
 
 from t2t_lite.decoding.hypotheses import Source
 from t2t_lite.decoding.stages.registered import Stages
+from t2t_lite.serving.requests import OptionRefusal
 
 
 class RequestLimits:
@@ -26,17 +27,21 @@ class RequestLimits:
         """Counts a text, with its stages and its subwords.
 
         Raises:
-            HTTPException: 413: with this text the request holds too much.
+            HTTPException: 413: with this text the request holds too much; an `OptionRefusal` if
+                an option asks for that.
         """
         self.subwords += subwords
-        _refuse_many(self.subwords, self._max_subwords, "{} subwords")
+        if message := _too_many(self.subwords, self._max_subwords, "{} subwords"):
+            raise HTTPException(413, message)
         for cost in stages.costs(source, subwords):
             self._amounts[cost.kind] += cost.amount
             outputs = self._outputs if cost.per_output else 1
             times = f" (times {outputs} outputs)" if outputs > 1 else ""
-            _refuse_many(self._amounts[cost.kind] * outputs, cost.most, cost.kind + times)
+            found = self._amounts[cost.kind] * outputs
+            if message := _too_many(found, cost.most, cost.kind + times):
+                raise OptionRefusal(cost.option, message, 413)
 
 
-def _refuse_many(found: int, most: int, what: str) -> None:
-    if found > most:
-        raise HTTPException(413, f"{what.format(found)}: at most {most} are allowed")
+def _too_many(found: int, most: int, what: str) -> str:
+    """Returns what an amount is refused with; "": it is not."""
+    return f"{what.format(found)}: at most {most} are allowed" if found > most else ""

@@ -61,14 +61,14 @@ class TranslationRequest(NamedTuple):
 
 
 class OptionRefusal(HTTPException):
-    """The model, or its search, cannot do what an option asks.
+    """The model, or its search, cannot do what an option asks, or not for such texts.
 
     Attributes:
         option: the field of `TextOptions`.
     """
 
-    def __init__(self, option: str, detail: str) -> None:
-        super().__init__(422, detail)
+    def __init__(self, option: str, detail: str, status_code: int = 422) -> None:
+        super().__init__(status_code, detail)
         self.option = option
 
 

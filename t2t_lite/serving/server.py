@@ -209,7 +209,13 @@ def listen(host: str, port: int, needs_key: bool = False) -> socket.socket:
     """
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.create_server(address[:2], family=family)
+    except (OSError, UnicodeError) as error:
+        raise UserError(
+            f"--host={host}: {error}: expected the name of this machine or one of its addresses"
+        ) from error
+    try:
+        # For IPv6, the address holds the interface, which a link-local one needs.
+        listener = socket.create_server(address, family=family)
     except OSError as error:
         raise UserError(
             f"cannot listen on --host={host} --port={port}: {error}; choose another --port, "

@@ -10,6 +10,7 @@ from concurrent.futures import Future
 
 from starlette.exceptions import HTTPException
 
+from t2t_lite.errors import ExitError
 from t2t_lite.serving.requests import MOST_TOGETHER, TranslationRequest
 
 log = logging.getLogger(__name__)
@@ -23,10 +24,21 @@ Answerer = Callable[[Sequence[TranslationRequest]], Answers]
 _MOST_IN_TURNS = 4
 
 
+class _Answer(Future[bytes]):
+    """An answer that nobody waits for once it is cancelled, even while it is computed."""
+
+    is_awaited = True
+
+    def cancel(self) -> bool:
+        """Gives up; returns whether nothing had begun."""
+        self.is_awaited = False
+        return super().cancel()
+
+
 class _Job:
     def __init__(self, request: TranslationRequest) -> None:
         self.request = request
-        self.answer: Future[bytes] = Future()
+        self.answer = _Answer()
         self.size, self.is_large = request.size, request.is_large
 
 
@@ -46,6 +58,7 @@ class Worker:
         self._load = load
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._queue_size = queue_size
+        self._answers: list[_Answer] = []  # those of `submit`; some may have begun
         self._held: list[_Job] = []  # what was taken from the queue, in order, and waits
         self._in_turns: deque[Iterator[None]] = deque()  # large requests that have begun
         self._is_closed = False
@@ -67,10 +80,10 @@ class Worker:
     @property
     def waiting(self) -> int:
         """Number of waiting requests."""
-        return self._queue.qsize() + len(self._held)
+        return len(self._not_begun())
 
     def submit(self, request: TranslationRequest) -> "Future[bytes]":
-        """Queues a request; one whose future is cancelled before its turn is skipped.
+        """Queues a request; one whose future is cancelled is given up, even if it has begun.
 
         Only the event loop's thread may call this.
 
@@ -80,8 +93,13 @@ class Worker:
         if refusal := self.refusal():
             raise refusal
         job = _Job(request)
+        self._answers = [*self._not_begun(), job.answer]
         self._queue.put(job)
         return job.answer
+
+    def _not_begun(self) -> list[_Answer]:
+        """Returns the answers that somebody waits for, and that have not begun."""
+        return [answer for answer in self._answers if not (answer.running() or answer.done())]
 
     def refusal(self) -> HTTPException | None:
         """Returns the exception that `submit` would raise now."""
@@ -95,8 +113,8 @@ class Worker:
     def _run(self) -> None:
         try:
             answerer = self._load()
-        except Exception as error:
-            self.failure = error
+        except (Exception, SystemExit) as error:
+            self.failure = ExitError(error) if isinstance(error, SystemExit) else error
             self._on_failure()
             return
         self.is_ready = True
@@ -152,19 +170,41 @@ class Worker:
 def _answered(answerer: Answerer, batch: Sequence[_Job]) -> Iterator[None]:
     """Answers those of a batch whose clients still wait; pauses where the answerer does."""
     jobs = [job for job in batch if job.answer.set_running_or_notify_cancel()]
-    if not jobs:
-        return
+    if jobs:
+        yield from _answered_together(answerer, jobs)
+
+
+def _answered_together(answerer: Answerer, jobs: Sequence[_Job]) -> Iterator[None]:
+    """Answers requests together; if that fails, each alone, so that only its own client sees it."""
     answers: Sequence[bytes | HTTPException]
     try:
-        answers = yield from answerer([job.request for job in jobs])
+        answering = answerer([job.request for job in jobs])
+        while any(job.answer.is_awaited for job in jobs):
+            try:
+                next(answering)
+            except StopIteration as end:
+                answers = end.value
+                break
+            yield
+        else:
+            answering.close()
+            answers = [_late()] * len(jobs)
     except TimeoutError:
         log.warning("gave up on %d requests that timed out", len(jobs))
-        answers = [HTTPException(504, "no answer in time")] * len(jobs)
-    except Exception:
+        answers = [_late()] * len(jobs)
+    except (Exception, SystemExit):
         log.exception("a batch of %d requests failed", len(jobs))
-        answers = [HTTPException(500, "the translation failed: see the server's log")] * len(jobs)
+        if len(jobs) > 1:
+            for job in jobs:
+                yield from _answered_together(answerer, [job])
+            return
+        answers = [HTTPException(500, "the translation failed: see the server's log")]
     for job, answer in zip(jobs, answers, strict=True):
         if isinstance(answer, HTTPException):
             job.answer.set_exception(answer)
         else:
             job.answer.set_result(answer)
+
+
+def _late() -> HTTPException:
+    return HTTPException(504, "no answer in time")

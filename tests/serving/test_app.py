@@ -141,6 +141,23 @@ def test_a_defect_is_500_and_the_server_continues():
         assert server.translate(text="good") == (200, {})
 
 
+@pytest.mark.parametrize("host", ["[", "a]b", "a#b", "a?text=x&"])
+def test_fields_in_the_address_are_read_as_they_came(host):
+    """The address that Starlette builds ends at a #, and begins with what the client calls us."""
+    with serve(host="0.0.0.0") as server:
+        headers = {"Host": host, "Content-Type": "application/x-www-form-urlencoded"}
+        sent = server.ask("POST", "/translate?text=C#%20is%20a%23language", **headers)
+        assert json.loads(sent.content) == {"texts": ["C# is a#language"]}
+
+
+def test_a_request_to_change_the_protocol_is_answered_without_a_warning(caplog):
+    with serve() as server:
+        upgrade = {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": "h2c"}
+        assert server.ask("GET", "/health", **upgrade).status == 200
+    assert "WebSocket" not in caplog.text
+    assert "upgrade" not in caplog.text
+
+
 @without_pause
 def slow_echo(requests):
     time.sleep(0.05)

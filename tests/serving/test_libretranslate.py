@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from support.servers import BEAMS, Client, serve, without_pause
+from t2t_lite.serving.language_detector import LanguageDetector
 from t2t_lite.serving.requests import OptionRefusal
 from t2t_lite.text import language_identifier
 from t2t_lite.text.languages import Choice, Languages
@@ -46,6 +47,16 @@ def _lines(request) -> list[dict[str, Any]]:
 def without_attention(requests):
     """As `shouting`, for a model that cannot keep markup."""
     refusal = OptionRefusal("markup", "no attention")
+    return [
+        refusal if request.options.markup else request.answer(_lines(request))
+        for request in requests
+    ]
+
+
+@without_pause
+def with_little_markup(requests):
+    """As `shouting`, but texts with markup are too long."""
+    refusal = OptionRefusal("markup", "too many tags", 413)
     return [
         refusal if request.options.markup else request.answer(_lines(request))
         for request in requests
@@ -283,6 +294,14 @@ class TestKeys:
         assert server.translate(text="a", api_key="")[0] == 200
 
 
+def test_plain_text_with_too_much_markup_is_translated_without_it_but_html_is_refused():
+    """A client of plain text has asked for no markup: its address is kept where it can be."""
+    with serve(with_little_markup, pair=EN_DE) as server:
+        fields = {"q": "see http://a.b/c", **PAIR}
+        assert send(server, fields)[:2] == (200, {"translatedText": "SEE HTTP://A.B/C"})
+        assert send(server, {**fields, "format": "html"})[0] == 413
+
+
 class TestLanguageOfTexts:
     """Where a client does not know the language."""
 
@@ -316,3 +335,27 @@ class TestLanguageOfTexts:
             ranked = send(many, {"q": "La maison est grande, dit-elle."}, path="detect")[1]
             assert {entry["language"] for entry in ranked} == {"de", "en", "pt"}
             assert ranked[0]["confidence"] < 50, "French is none of them"
+
+    @pytest.mark.skipif(not importlib.util.find_spec("py3langid"), reason="needs py3langid")
+    def test_texts_in_none_of_the_languages_are_not_guessed(self):
+        with serve(shouting, languages=MANY) as many:
+            fields = {"q": "北京是中华人民共和国的首都。", "source": "auto", "target": "en"}
+            status, answer, _ = send(many, fields)
+            assert status == 400
+            assert "none of the model's languages: name theirs (de, en, pt)" in answer["error"]
+            assert send(many, fields | {"q": " "})[0] == 200
+
+    @pytest.mark.skipif(not importlib.util.find_spec("py3langid"), reason="needs py3langid")
+    @pytest.mark.parametrize("codes", [["de", "en", "nb"], ["da", "nn", "nb"], ["en", "nob_Latn"]])
+    def test_bokmal_is_found_under_its_own_code(self, codes):
+        found = LanguageDetector(codes).best(["Jeg liker ikke å gå på tur når det regner."])
+        assert found.language == codes[-1]
+        assert found.confidence > 50
+
+    @pytest.mark.skipif(not importlib.util.find_spec("py3langid"), reason="needs py3langid")
+    def test_the_likeliest_comes_first_however_unlikely(self):
+        text, codes = "Wir gehen heute in den Garten und spielen.", ["af", "da", "nl", "sv"]
+        ranks = [code for code, _ in language_identifier.language_identifier().rank(text)]
+        found = LanguageDetector(codes).ranked([text])
+        assert [each.language for each in found] == sorted(codes, key=ranks.index)
+        assert found[0].confidence < 0.05

@@ -11,6 +11,7 @@ from t2t_lite.decoding.request import TextOptions
 from t2t_lite.decoding.stages.registered import Stages
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.request_limits import RequestLimits
+from t2t_lite.serving.requests import OptionRefusal
 
 
 def asking(text: str, **options) -> tuple[Source, Stages]:
@@ -29,6 +30,12 @@ def refused(call, *args) -> str:
         call(*args)
     assert refusal.value.status_code == 413
     return refusal.value.detail
+
+
+def test_what_an_option_asks_for_is_refused_by_its_name():
+    with pytest.raises(OptionRefusal) as refusal:
+        RequestLimits(20_000, 1).add(*marked("a<br>" * 2001), 1)
+    assert (refusal.value.status_code, refusal.value.option) == (413, "markup")
 
 
 def test_pieces_of_markup_over_all_texts_and_outputs():

@@ -9,6 +9,7 @@ from starlette.exceptions import HTTPException
 
 from support.servers import without_pause
 from t2t_lite.decoding.request import TextOptions
+from t2t_lite.errors import ExitError
 from t2t_lite.serving.requests import TranslationRequest
 from t2t_lite.serving.worker import Answers, Worker
 
@@ -140,3 +141,72 @@ def test_a_large_request_that_fails_leaves_the_others_their_turns():
         answers[0].result(30)
     assert error.value.status_code == 504
     assert answers[1].result(30) == b"b"
+
+
+def test_a_large_request_that_nobody_waits_for_is_given_up():
+    answerer = InSlices()
+    with closing(answerer) as worker:
+        answers = [worker.submit(large(letter)) for letter in "abc"]
+        assert answerer.begun.wait(30)
+        assert not answers[0].cancel(), "it has begun"
+        assert answers[1].cancel(), "it has not"
+        answerer.sent.set()
+    assert answers[2].result(30) == b"c"
+    assert "".join(text[0] for text in answerer.done) == "accc"
+
+
+def test_what_nobody_waits_for_does_not_fill_the_queue():
+    answerer = InSlices()
+    short = TranslationRequest(["x"], 1, False, True)
+    with closing(answerer, queue_size=2) as worker:
+        worker.submit(short)
+        assert answerer.begun.wait(30)
+        answers = [worker.submit(short), worker.submit(short)]
+        with pytest.raises(HTTPException) as error:
+            worker.submit(short)
+        assert error.value.status_code == 429
+        assert answers[0].cancel()
+        assert worker.waiting == 1
+        answers.append(worker.submit(short))
+        answerer.sent.set()
+    assert [future.result(30) for future in answers[1:]] == [b"x"] * 2
+
+
+@pytest.mark.parametrize("fault", [ValueError("a defect"), SystemExit(3)])
+def test_a_defect_spoils_no_other_request_of_its_batch(fault):
+    gate = threading.Event()
+    sizes = []
+
+    @without_pause
+    def answer(requests):
+        assert gate.wait(30)
+        sizes.append(len(requests))
+        if any(request.texts == ["bad"] for request in requests):
+            raise fault
+        return [b"good"] * len(requests)
+
+    with closing(answer) as worker:
+        texts = ["first", "good", "bad", "good"]
+        answers = [worker.submit(TranslationRequest([text], 1, False, True)) for text in texts]
+        gate.set()
+    for text, future in zip(texts, answers, strict=True):
+        if text == "bad":
+            with pytest.raises(HTTPException) as error:
+                future.result(30)
+            assert error.value.status_code == 500
+        else:
+            assert future.result(30) == b"good"
+    assert max(sizes) > 1
+
+
+def test_a_model_that_ends_the_process_while_it_is_loaded_is_a_failure():
+    failed = threading.Event()
+
+    def load():
+        raise SystemExit("enough")
+
+    worker = Worker(load, 9)
+    worker.start(failed.set)
+    assert failed.wait(30)
+    worker.close()
+    assert isinstance(worker.failure, ExitError)

@@ -33,11 +33,13 @@ class Client:
         self.port = port
         self.url = f"http://127.0.0.1:{port}/"
 
-    def ask(self, method: str, path: str, body: bytes | None = None) -> http.client.HTTPResponse:
+    def ask(
+        self, method: str, path: str, body: bytes | None = None, **headers: str
+    ) -> http.client.HTTPResponse:
         """Returns the answer, with its body as `content`."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         with contextlib.closing(connection):
-            connection.request(method, path, body, {"Content-Type": "application/json"})
+            connection.request(method, path, body, {"Content-Type": "application/json"} | headers)
             answer = connection.getresponse()
             answer.content = answer.read()
             return answer

@@ -79,10 +79,10 @@ class Markup(Stage):
     def costs(self, source: Source, subwords: int) -> Iterator[Cost]:
         """Yields the pieces of markup, and the cells of the alignment."""
         pieces = source.note(self).pieces
-        yield Cost(pieces, _MOST_PIECES, "{} tags, entities and placeholders", True)
+        yield Cost(pieces, _MOST_PIECES, "{} tags, entities and placeholders", True, "markup")
         cells = max(subwords, len(units_of(source.text))) ** 2
         kind = "long texts with markup: the squares of their subwords add up to {}"
-        yield Cost(cells, _MOST_CELLS, kind, True)
+        yield Cost(cells, _MOST_CELLS, kind, True, "markup")
 
 
 def _with_markup(segment: Segment, hypothesis: Hypothesis) -> Hypothesis:

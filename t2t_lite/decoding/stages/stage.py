@@ -34,6 +34,7 @@ class Cost(NamedTuple):
     most: int  # of all texts of a request
     kind: str  # for the message, with {} for the sum
     per_output: bool  # whether each output costs it again
+    option: str  # the field of `TextOptions` that asks for it
 
 
 class Stage:

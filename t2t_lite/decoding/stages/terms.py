@@ -113,7 +113,7 @@ class Terms(Stage):
     def costs(self, source: Source, subwords: int) -> Iterator[Cost]:
         """Yields the characters of the forms that a source asks for."""
         kind = "the forms of the texts' terms: {} characters"
-        yield Cost(self._terms.size(source.text), _MOST_FORMS, kind, False)
+        yield Cost(self._terms.size(source.text), _MOST_FORMS, kind, False, "terms")
 
 
 def _told(use: TermUse) -> dict[str, Any]:

@@ -104,6 +104,13 @@ def test_answers_are_the_decoders(greedy_export, server, ask):
     assert once[:2] == (0, f"{shown[0]}\n")
 
 
+def test_an_empty_line_is_the_only_one_that_is_sent(server, ask):
+    """In a loop of a shell over lines, all others would be read from its standard input."""
+    server.models["m"] = lambda body: {"outputs": {"outputs": ["one"], "scores": [-0.5]}}
+    found = ask("--servable_name=m", "--inputs_once=", lines=["two", "three"])
+    assert found[:2] == (0, ask("--servable_name=m", lines=[""])[1])
+
+
 def test_all_beams_are_shown(server, ask):
     outputs = {"outputs": [["one", "two"]], "scores": [[-0.5, -1.0]]}
     server.models["m"] = lambda body: {"outputs": outputs}
