@@ -4,10 +4,12 @@ import contextlib
 import fcntl
 import gc
 import importlib.util
+import logging
 import os
 import pathlib
 import resource
 import shutil
+import signal
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -210,13 +212,15 @@ def two_devices() -> None:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _names_are_forgotten() -> Iterator[None]:
-    """Fails in the file that leaves a name registered, not in a later one that registers it."""
-    from support.registries import registered
+def _files_do_not_meet() -> Iterator[None]:
+    """Undoes what a file leaves behind in its process: the next one differs from run to run."""
+    from support.usr_dirs import forgotten
 
-    before = registered()
-    yield
-    assert registered() == before
+    level, handler = logging.getLogger("tensorflow").level, signal.getsignal(signal.SIGTERM)
+    with forgotten():
+        yield
+    logging.getLogger("tensorflow").setLevel(level)
+    signal.signal(signal.SIGTERM, handler)
 
 
 @pytest.fixture(scope="module", autouse=True)

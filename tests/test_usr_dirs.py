@@ -1,13 +1,12 @@
 """User directories: what their import registers, and faults in one line with their place."""
 
 import pathlib
-import sys
 import textwrap
 from collections.abc import Iterator
 
 import pytest
 
-from support.registries import restored
+from support.usr_dirs import forgotten
 from t2t_lite import registry, usr_dirs
 from t2t_lite.errors import UserError
 
@@ -24,12 +23,8 @@ def usr_dir(tmp_path: pathlib.Path, name: str, init: str, **modules: str) -> str
 @pytest.fixture(autouse=True)
 def _forget_all() -> Iterator[None]:
     """Removes a test's registrations and modules."""
-    before = set(sys.modules)
-    with restored():
+    with forgotten():
         yield
-    for name in set(sys.modules) - before:
-        if name.startswith("usr_"):
-            del sys.modules[name]
 
 
 def test_usr_dir_registers(tmp_path: pathlib.Path):

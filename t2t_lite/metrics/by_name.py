@@ -182,7 +182,7 @@ def teacher_forced_values(
     """
     metrics = [metric for metric in _teacher_forced() if metric.of_numbers or not of_numbers]
     found = {metric.name: metric.score(totals) for metric in metrics}
-    return {name: score for name, score in found.items() if score is not None}
+    return {name: float(score) for name, score in found.items() if score is not None}
 
 
 def evaluation_values(

@@ -1,5 +1,6 @@
 """terms_met:FILE: how many of the terms that the sources ask for are in the outputs."""
 
+import shlex
 from collections.abc import Sequence
 
 from t2t_lite import registry
@@ -17,7 +18,7 @@ class TermsMet(OutputMetric):
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
-        self._path = name.partition(":")[2]
+        self._path = _unquoted(name.partition(":")[2])
         self.title = f"terms met (% of the terms of {self._path})"
 
     @property
@@ -54,3 +55,12 @@ class TermsMet(OutputMetric):
 
     def _read(self) -> TermList:
         return TermList.read(self._path)
+
+
+def _unquoted(path: str) -> str:
+    """Returns a path without the quotes that it needs in a list of metrics, around a comma."""
+    try:
+        words = shlex.split(path)
+    except ValueError:  # an apostrophe, say
+        return path
+    return words[0] if len(words) == 1 else path

@@ -52,8 +52,8 @@ from t2t_lite.training.samples import attention_images, sample_table
 log = logging.getLogger(__name__)
 
 # The number of intervals of probability, and the largest logarithm of odds that is told apart.
-_INTERVALS = 4096
-_LARGEST_ODDS = 20.0
+_INTERVALS = 1 << 16
+_LARGEST_ODDS = 1e6
 # What a log line has of teacher forcing; of regression, only the first.
 _LOGGED = {
     "loss": "loss %.4f",
@@ -390,7 +390,8 @@ class TeacherForced:
     def _by_probability(self, logits: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
         """Counts labels [2, intervals] by the second one's probability; see the totals.
 
-        The intervals are of equal size in the logarithm of the odds.
+        By the logarithm of the odds, the intervals are 0.0004 wide around 0, and for large odds
+        that share of them.
 
         Args:
             logits: [B, T, V]; the first symbol is the label.
@@ -400,10 +401,11 @@ class TeacherForced:
         if not self._has_labels or logits.shape[-1] != first + 2:
             return tf.zeros([2, 1], tf.float64)
         odds = logits[:, 0, first + 1] - logits[:, 0, first]
-        odds = tf.clip_by_value(odds, -_LARGEST_ODDS, _LARGEST_ODDS)
-        interval = tf.cast((odds / _LARGEST_ODDS + 1) / 2 * (_INTERVALS - 1), tf.int32)
+        odds = tf.clip_by_value(tf.cast(odds, tf.float64), -_LARGEST_ODDS, _LARGEST_ODDS)
+        place = tf.asinh(odds) / math.asinh(_LARGEST_ODDS)  # -1 to 1
+        interval = tf.cast((place + 1) / 2 * (_INTERVALS - 1), tf.int32)
         row = tf.one_hot(targets[:, 0] - first, 2, dtype=tf.float64)  # [B, 2]; zeros for padding
-        return tf.matmul(row, tf.one_hot(interval, _INTERVALS, dtype=tf.float64), transpose_a=True)
+        return tf.transpose(tf.math.unsorted_segment_sum(row, interval, _INTERVALS))
 
 
 def _right_prefixes(right: tf.Tensor, present: tf.Tensor) -> tf.Tensor:

@@ -66,6 +66,8 @@ def test_two_runs_on_a_page(tmp_path, capsys):
     table = rows(root)
     assert table["best BLEU"] == ["30 (step 100)", "30 (step 100)"]
     assert table["last BLEU"] == ["10", "20"]
+    of_equals = ["0.5 (step 300)", "0.5 (step 200)"]
+    assert table["best accuracy (share of tokens)"] == of_equals, "the later, as in best.ckpt"
     assert table["best evaluation loss (nats per token)"] == ["1.667 (step 300)", "2.5 (step 200)"]
     assert table["dropout"] == ["0.1", "0.3"]
     assert table["extra"] == ["–", "<script>"]

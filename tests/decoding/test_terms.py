@@ -15,7 +15,7 @@ from t2t_lite.decoding import jobs
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.request import TextOptions
 from t2t_lite.errors import UsageError
-from t2t_lite.metrics.by_name import score_outputs
+from t2t_lite.metrics.by_name import score_outputs, split_metrics
 from t2t_lite.terms.term_list import occurs
 
 pytestmark = pytest.mark.integration  # searches with terms take seconds to trace
@@ -171,6 +171,14 @@ def test_the_metric_counts_what_is_met(files):
     score = score_outputs(f"terms_met:{files['terms']}", outputs, ["", "", ""], sources)
     assert score.statistics == [(2, 3), (0, 0), (0, 1)]
     assert score.values == {f"terms_met:{files['terms']}": 50.0}
+
+
+@pytest.mark.parametrize("name", ["a,b.tsv", "it's.tsv", "my terms.tsv"])
+def test_the_list_of_the_metric_has_any_name_that_quotes_can_hold(tmp_path, name):
+    (tmp_path / name).write_text("cat\tKatze\n")
+    written = f"'{tmp_path / name}'" if "," in name else f"{tmp_path / name}"
+    metrics = split_metrics(f"terms_met:{written}")
+    assert score_outputs(metrics[0], [Output("Katze")], [""], ["a cat"]).statistics == [(1, 1)]
 
 
 def test_the_metric_says_that_no_source_has_a_term(files, caplog):

@@ -12,11 +12,18 @@ from hypothesis import strategies as st
 from sacrebleu.tokenizers.tokenizer_ter import TercomTokenizer
 from sacrebleu.tokenizers.tokenizer_zh import TokenizerZh
 
+from support.registries import restored
 from support.rounding import assert_close, relative_bound
 from t2t_lite import registry
 from t2t_lite.data.problem import Output
 from t2t_lite.errors import DataError, UsageError
-from t2t_lite.metrics.base import OutputMetric, Segment, TeacherForcedTotals, add_up
+from t2t_lite.metrics.base import (
+    OutputMetric,
+    Segment,
+    TeacherForcedMetric,
+    TeacherForcedTotals,
+    add_up,
+)
 from t2t_lite.metrics.bleu import corpus_bleu
 from t2t_lite.metrics.by_name import (
     evaluation_values,
@@ -232,6 +239,13 @@ def test_missing_trees_are_asked_for():
         score_outputs("bracketing_f1", [Output("(S (NN a))"), Output("a cat")], ["(S (NN a))"] * 2)
 
 
+class WholeTokens(TeacherForcedMetric):
+    """A user's, whose scores are whole numbers."""
+
+    def score(self, totals: TeacherForcedTotals) -> int:
+        return round(100 * totals.right / totals.tokens)
+
+
 def test_teacher_forced_scores():
     totals = TeacherForcedTotals(
         loss=20.0,
@@ -261,6 +275,9 @@ def test_teacher_forced_scores():
     expected = [2.0, -2.0, math.exp(2.0), 0.5, 0.25, 0.8, 0.75, bits, (3 * 2 + 3 / 2) / 12]
     assert_close(list(found.values()), expected, terms=2, dtype="float64")
     assert teacher_forced_values(totals._replace(loss=1e5))["perplexity"] == float("inf")
+    with restored():
+        registry.register_metric("whole_tokens")(WholeTokens)
+        assert type(teacher_forced_values(totals)["whole_tokens"]) is float, "no count, to add up"
     assert set(teacher_forced_values(TeacherForcedTotals(0, 0, 0, 0, 0)).values()) == {0.0, 1.0}
     with pytest.raises(UsageError, match="'loss' scores predictions under teacher forcing"):
         score_outputs("loss", [Output("a")], ["a"])

@@ -1,6 +1,7 @@
 """Paired bootstrap resampling: what must hold of its scores and p-values."""
 
 import random
+import tracemalloc
 
 import pytest
 from sacrebleu.metrics import CHRF, TER
@@ -168,3 +169,45 @@ def test_sums_of_large_numbers_keep_their_digits():
     found = resample(metric, {"a": rows})["a"]
     assert abs(found.mean - found.score) < found.half_width < 1
     assert found.metric == "deviation"
+
+
+class Counted(OutputMetric):
+    """The share of what is right, of the segments that count."""
+
+    def statistics(self, segments):
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("right", [3, 0])
+def test_samples_without_a_segment_that_counts_are_left_out(right):
+    """Of 1,000 lines with 3 that count, every twentieth sample has none of these."""
+    rows = [(0, 0)] * 997 + [(1, 1)] * right + [(0, 1)] * (3 - right)
+    other = [(0, 0)] * 997 + [(0, 1)] * 3
+    found = resample(Counted("counted"), {"a": rows, "b": other})
+    assert (found["a"].mean, found["a"].half_width) == (100.0 * right / 3, 0.0)
+    assert found["b"].p_value == 1.0 if not right else 1 / 1001 < found["b"].p_value < 1 / 900
+
+
+def test_a_test_set_with_nothing_that_counts_has_a_score():
+    found = resample(Counted("counted"), {"a": [(0, 0)] * 5, "b": [(0, 0)] * 5})
+    assert (found["a"].mean, found["b"].p_value) == (0.0, 1.0)
+
+
+def test_a_score_of_one_sum_may_be_zero_in_a_sample():
+    class Total(Counted):
+        def score(self, totals):
+            return totals[0]
+
+    found = resample(Total("total"), {"a": [(0,)] * 9 + [(1,)]})
+    assert found["a"].mean == pytest.approx(1.0, abs=0.1)
+
+
+def test_memory_does_not_grow_with_the_number_of_samples():
+    rows = [(1.0, 2.0)] * 20_000
+    tracemalloc.start()
+    try:
+        resample(Counted("counted"), {"a": rows})
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 1000 * len(rows) * 8 / 10, "all samples at once would be ten times as much"

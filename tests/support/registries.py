@@ -7,16 +7,11 @@ from typing import Any
 from t2t_lite import registry
 
 
-def registered() -> list[dict[str, Any]]:
-    """Returns all that is registered, by name: a dictionary for each registry."""
-    registry.import_own()
-    return [dict(known) for known in _known()]
-
-
 @contextlib.contextmanager
 def restored() -> Iterator[None]:
     """Forgets, at the end of the block, what was registered in it."""
-    before = registered()
+    registry.import_own()
+    before = [dict(known) for known in _known()]
     try:
         yield
     finally:

@@ -1,10 +1,14 @@
 """User directories in T2T's manner: written and imported, and the data of their problems."""
 
+import contextlib
 import pathlib
+import sys
 import textwrap
+from collections.abc import Iterator
 from typing import Any
 
-from t2t_lite import registry, usr_dirs
+from support.registries import restored
+from t2t_lite import registry, user_imports, usr_dirs
 from t2t_lite.data.generation import generator
 from t2t_lite.data.generation.config import DatagenOptions
 from t2t_lite.data.problem import Problem
@@ -49,6 +53,21 @@ def write_usr_dir(folder: pathlib.Path, init: str, **modules: str) -> pathlib.Pa
     for name, code in {"__init__": init, **modules}.items():
         (folder / f"{name}.py").write_text(textwrap.dedent(code), encoding="utf-8")
     return folder
+
+
+@contextlib.contextmanager
+def forgotten() -> Iterator[None]:
+    """Undoes, at the end of the block, the imports of user directories, and all registrations."""
+    modules, path = set(sys.modules), list(sys.path)
+    try:
+        with restored():
+            yield
+    finally:
+        for name in set(sys.modules) - modules:
+            if user_imports.is_users(name) or name.partition(".")[0] == user_imports.ROOT:
+                del sys.modules[name]
+        user_imports.uninstall()
+        sys.path[:] = path
 
 
 def import_usr_dir(folder: pathlib.Path, init: str, **modules: str) -> None:

@@ -14,6 +14,7 @@ from support.small_runs import make_run, save_weights
 from support.training_steps import make_step, weights_of
 from t2t_lite import registry
 from t2t_lite.errors import UsageError
+from t2t_lite.metrics.base import TeacherForcedTotals
 from t2t_lite.runs import averaging
 from t2t_lite.text.text_encoder import ByteTextEncoder
 from t2t_lite.training.evaluation import TeacherForced, averaged_weights
@@ -127,6 +128,28 @@ def run_of(has_labels: bool, encoder=None) -> Any:
     """What TeacherForced reads of a run."""
     problem = types.SimpleNamespace(has_labels=has_labels, has_text_targets=not has_labels)
     return types.SimpleNamespace(problem=problem, encoders={"targets": encoder})
+
+
+@pytest.mark.parametrize(
+    ("odds", "labels", "area"),
+    [
+        ([30.0, 25.0, 22.0, 21.0], [1, 1, 0, 0], 1.0),
+        ([-300.0, -200.0, -210.0, -100.0], [0, 1, 0, 1], 1.0),
+        ([0.001, 0.002, 0.003, 0.004], [0, 0, 1, 1], 1.0),
+        ([1e9, np.inf, -np.inf, 3.0], [1, 1, 0, 0], 1.0),
+        ([0.5, 0.5, 0.5, 0.5], [1, 0, 1, 0], 0.5),
+    ],
+)
+def test_odds_of_any_size_are_told_apart(odds, labels, area):
+    logits = tf.constant([[[0.0, 0.0, 0.0, value]] for value in odds])
+    evaluate = TeacherForced(
+        tf.distribute.get_strategy(),
+        model_of(lambda features, training: logits),
+        run_of(has_labels=True),
+    )
+    counts = evaluate._by_probability(logits, tf.constant(labels)[:, None] + 2)
+    totals = TeacherForcedTotals(0, 0, 0, 0, 0, by_probability=counts.numpy().tolist())
+    assert registry.metric("roc_auc").score(totals) == area
 
 
 def test_numbers_of_the_targets_text_and_of_two_labels():

@@ -189,7 +189,7 @@ def _best(run: RunHistory, series: Series) -> str:
     if not points or series.best is None:
         return _ABSENT
     best = series.best(value for value, _ in points)
-    step = next(step for value, step in points if value == best)
+    step = max(step for value, step in points if value == best)  # as `selection.best_steps`
     return f"{best:.4g} (step {step:,})"
 
 

@@ -1,14 +1,13 @@
 """Imports of tensor2tensor, and a user directory that imports it; both are undone."""
 
 import pathlib
-import sys
 from collections.abc import Iterator
 
 import pytest
 from absl import flags
 
-from support.registries import restored
 from support.usr_archives import write_archives
+from support.usr_dirs import forgotten
 from t2t_lite import t2t_flags, user_imports, usr_dirs
 from t2t_lite.errors import warn_once
 from t2t_lite.hparams import basic
@@ -21,21 +20,13 @@ USR_DIR = pathlib.Path(__file__).parents[2] / "fixtures" / "t2t_usr_dir"
 @pytest.fixture
 def upstream() -> Iterator[None]:
     """Lets tensor2tensor be imported during the test."""
-    modules, path = set(sys.modules), list(sys.path)
     defined, ours = {name: flags.FLAGS[name] for name in flags.FLAGS}, dict(t2t_flags._ours)
-    user_imports.install([])
     warn_once.cache_clear()
     basic._warn_of_optimizer.cache_clear()
-    with restored():
+    with forgotten():
+        user_imports.install([])
         yield
     text_iterators.receive(STRICT)
-    added = set(sys.modules) - modules
-    users = {name for name in added if user_imports.is_users(name)}
-    user_imports.uninstall()
-    sys.path[:] = path
-    for name in added:
-        if name in users or name.partition(".")[0] == "tensor2tensor":
-            del sys.modules[name]
     for name in list(flags.FLAGS):
         if flags.FLAGS[name] is not defined.get(name):
             delattr(flags.FLAGS, name)
