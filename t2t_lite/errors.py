@@ -57,7 +57,8 @@ class ExitError(UserError):
     def __init__(self, end: SystemExit) -> None:
         frames = traceback.extract_tb(end.__traceback__)
         library = sysconfig.get_path("stdlib") + os.sep  # such as argparse
-        frame = [frame for frame in frames if not frame.filename.startswith(library)][-1]
+        own = [frame for frame in frames if not frame.filename.startswith(library)]
+        frame = (own or frames)[-1]
         self.path = frame.filename
         super().__init__(
             f"{self.path}, line {frame.lineno}: the code ended the program with code "

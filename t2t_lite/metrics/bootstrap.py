@@ -40,7 +40,7 @@ def resample(metric: OutputMetric, systems: Mapping[str, Statistics]) -> dict[st
     """
     seed = _seed()
     totals = _totals_of_samples(metric, systems, seed)
-    counted = np.all([_counts(rows, totals[name]) for name, rows in systems.items()], axis=0)
+    counted = np.all([_counts(metric, rows, totals[n]) for n, rows in systems.items()], axis=0)
     found: dict[str, BootstrapResult] = {}
     first = None
     for name, rows in systems.items():
@@ -71,15 +71,14 @@ def _totals_of_samples(
     return totals
 
 
-def _counts(rows: Statistics, totals: np.ndarray) -> np.ndarray:
-    """Tells which samples [N] have a segment that counts.
+def _counts(metric: OutputMetric, rows: Statistics, totals: np.ndarray) -> np.ndarray:
+    """Tells which samples [N] have a score.
 
-    A metric that leaves segments out gives them rows of zeros. A sample of nothing else has no
-    score, as long as the test set has one.
+    A share of what counts has none in samples of segments that do not count, if others do.
     """
     has_segment = np.any(totals, axis=1)
-    leaves_out = totals.shape[1] > 1 and any(add_up(rows))  # one column of zeros is a score of 0
-    return has_segment if leaves_out else np.ones_like(has_segment)
+    is_share = type(metric).score is OutputMetric.score
+    return has_segment if is_share and any(add_up(rows)) else np.ones_like(has_segment)
 
 
 class _Resampling:

@@ -59,8 +59,10 @@ class TermsMet(OutputMetric):
 
 def _unquoted(path: str) -> str:
     """Returns a path without the quotes that it needs in a list of metrics, around a comma."""
+    if "," not in path:
+        return path
     try:
         words = shlex.split(path)
-    except ValueError:  # an apostrophe, say
+    except ValueError:  # an apostrophe beside the comma, say
         return path
     return words[0] if len(words) == 1 else path

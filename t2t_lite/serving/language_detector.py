@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
 
 _MOST_CHARACTERS = 5000  # which are enough to know a language
-# By ISO 639-3: the language that py3langid knows in place of one of its written forms.
+# Individual languages, by the macrolanguage (ISO 639-3) that py3langid knows in their place.
 _MACROLANGUAGES = {"nb": "no", "pbt": "ps", "quy": "qu"}
 
 
@@ -60,18 +60,8 @@ class LanguageDetector:
         return [Detected(code, round(100 * found, 1)) for code, found in in_order]
 
     def best(self, texts: Sequence[str]) -> Detected:
-        """Returns the language that texts are in.
-
-        Raises:
-            HTTPException: 400: as in `ranked`, or they are in none of several languages.
-        """
-        best = self.ranked(texts)[0]
-        if len(self._codes) > 1 and not best.confidence and any(map(str.strip, texts)):
-            listed = ", ".join(self._codes)
-            raise HTTPException(
-                400, f"the texts are in none of the model's languages: name theirs ({listed})"
-            )
-        return best
+        """Returns the language that texts are in; raises as `ranked`."""
+        return self.ranked(texts)[0]
 
     @functools.cached_property
     def _identifier(self) -> "LanguageIdentifier":

@@ -24,22 +24,22 @@ Answerer = Callable[[Sequence[TranslationRequest]], Answers]
 _MOST_IN_TURNS = 4
 
 
-class _Answer(Future[bytes]):
-    """An answer that nobody waits for once it is cancelled, even while it is computed."""
+class _Job(Future[bytes]):
+    """A request whose answer nobody waits for once it is cancelled, even while it is computed."""
 
-    is_awaited = True
+    def __init__(self, request: TranslationRequest) -> None:
+        super().__init__()
+        self.request: TranslationRequest | None = request
+        self.size, self.is_large = request.size, request.is_large
+        self.is_awaited = True
 
     def cancel(self) -> bool:
         """Gives up; returns whether nothing had begun."""
         self.is_awaited = False
-        return super().cancel()
-
-
-class _Job:
-    def __init__(self, request: TranslationRequest) -> None:
-        self.request = request
-        self.answer = _Answer()
-        self.size, self.is_large = request.size, request.is_large
+        has_not_begun = super().cancel()
+        if has_not_begun:
+            self.request = None  # its texts need not stay until its turn
+        return has_not_begun
 
 
 class Worker:
@@ -58,7 +58,7 @@ class Worker:
         self._load = load
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._queue_size = queue_size
-        self._answers: list[_Answer] = []  # those of `submit`; some may have begun
+        self._submitted: list[_Job] = []  # some may have begun
         self._held: list[_Job] = []  # what was taken from the queue, in order, and waits
         self._in_turns: deque[Iterator[None]] = deque()  # large requests that have begun
         self._is_closed = False
@@ -83,7 +83,10 @@ class Worker:
         return len(self._not_begun())
 
     def submit(self, request: TranslationRequest) -> "Future[bytes]":
-        """Queues a request; one whose future is cancelled is given up, even if it has begun.
+        """Queues a request.
+
+        One whose future is cancelled before its turn is skipped. What has begun is given up if all
+        futures of the batch are cancelled.
 
         Only the event loop's thread may call this.
 
@@ -93,13 +96,13 @@ class Worker:
         if refusal := self.refusal():
             raise refusal
         job = _Job(request)
-        self._answers = [*self._not_begun(), job.answer]
+        self._submitted = [*self._not_begun(), job]
         self._queue.put(job)
-        return job.answer
+        return job
 
-    def _not_begun(self) -> list[_Answer]:
-        """Returns the answers that somebody waits for, and that have not begun."""
-        return [answer for answer in self._answers if not (answer.running() or answer.done())]
+    def _not_begun(self) -> list[_Job]:
+        """Returns the requests that somebody waits for, and that have not begun."""
+        return [job for job in self._submitted if not (job.running() or job.done())]
 
     def refusal(self) -> HTTPException | None:
         """Returns the exception that `submit` would raise now."""
@@ -169,7 +172,7 @@ class Worker:
 
 def _answered(answerer: Answerer, batch: Sequence[_Job]) -> Iterator[None]:
     """Answers those of a batch whose clients still wait; pauses where the answerer does."""
-    jobs = [job for job in batch if job.answer.set_running_or_notify_cancel()]
+    jobs = [job for job in batch if job.set_running_or_notify_cancel()]
     if jobs:
         yield from _answered_together(answerer, jobs)
 
@@ -178,8 +181,8 @@ def _answered_together(answerer: Answerer, jobs: Sequence[_Job]) -> Iterator[Non
     """Answers requests together; if that fails, each alone, so that only its own client sees it."""
     answers: Sequence[bytes | HTTPException]
     try:
-        answering = answerer([job.request for job in jobs])
-        while any(job.answer.is_awaited for job in jobs):
+        answering = answerer([job.request for job in jobs if job.request])  # all of them
+        while any(job.is_awaited for job in jobs):
             try:
                 next(answering)
             except StopIteration as end:
@@ -201,9 +204,9 @@ def _answered_together(answerer: Answerer, jobs: Sequence[_Job]) -> Iterator[Non
         answers = [HTTPException(500, "the translation failed: see the server's log")]
     for job, answer in zip(jobs, answers, strict=True):
         if isinstance(answer, HTTPException):
-            job.answer.set_exception(answer)
+            job.set_exception(answer)
         else:
-            job.answer.set_result(answer)
+            job.set_result(answer)
 
 
 def _late() -> HTTPException:

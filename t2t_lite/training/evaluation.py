@@ -390,8 +390,8 @@ class TeacherForced:
     def _by_probability(self, logits: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
         """Counts labels [2, intervals] by the second one's probability; see the totals.
 
-        By the logarithm of the odds, the intervals are 0.0004 wide around 0, and for large odds
-        that share of them.
+        By the logarithm of the odds, the intervals are 0.0004 wide around 0; where that is large,
+        its relative width is as much.
 
         Args:
             logits: [B, T, V]; the first symbol is the label.

@@ -173,7 +173,9 @@ def test_the_metric_counts_what_is_met(files):
     assert score.values == {f"terms_met:{files['terms']}": 50.0}
 
 
-@pytest.mark.parametrize("name", ["a,b.tsv", "it's.tsv", "my terms.tsv"])
+@pytest.mark.parametrize(
+    "name", ["a,b.tsv", "Bob's it's.tsv", "Bob'sit's.tsv", "a\\b.tsv", 'a"b"c.tsv']
+)
 def test_the_list_of_the_metric_has_any_name_that_quotes_can_hold(tmp_path, name):
     (tmp_path / name).write_text("cat\tKatze\n")
     written = f"'{tmp_path / name}'" if "," in name else f"{tmp_path / name}"

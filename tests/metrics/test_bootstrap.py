@@ -4,7 +4,7 @@ import random
 import tracemalloc
 
 import pytest
-from sacrebleu.metrics import CHRF, TER
+from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.significance import PairedTest
 
 from support.rounding import assert_close, relative_bound
@@ -193,13 +193,23 @@ def test_a_test_set_with_nothing_that_counts_has_a_score():
     assert (found["a"].mean, found["b"].p_value) == (0.0, 1.0)
 
 
-def test_a_score_of_one_sum_may_be_zero_in_a_sample():
-    class Total(Counted):
+@pytest.mark.parametrize("width", [1, 2])
+def test_a_score_of_sums_may_be_zero_in_a_sample(width):
+    class Errors(Counted):
         def score(self, totals):
             return totals[0]
 
-    found = resample(Total("total"), {"a": [(0,)] * 9 + [(1,)]})
-    assert found["a"].mean == pytest.approx(1.0, abs=0.1)
+    rows = [(0,) * width] * 9 + [(1, 0)[:width]]
+    assert resample(Errors("errors"), {"a": rows})["a"].mean == pytest.approx(1.0, abs=0.1)
+
+
+def test_lines_without_text_count_as_in_sacrebleus_own_test():
+    references = ["the cat sees a dog", "", ""]
+    systems = {"a": references, "b": ["x"] * 3}
+    found = compare("bleu", systems, references)["a"]
+    test = PairedTest(list(systems.items()), {"bleu": BLEU()}, [references], "bs", 1000)
+    expected = test()[1]["BLEU"][0]
+    assert_close((found.mean, found.half_width), (expected.mean, expected.ci), terms=1000)
 
 
 def test_memory_does_not_grow_with_the_number_of_samples():
