@@ -50,9 +50,10 @@ class Client:
         return answer.status, json.loads(answer.content)
 
     def metric(self, name: str) -> float:
-        """Returns a number of /metrics."""
+        """Returns a number of /metrics; 0: it has none of that name yet."""
         lines = self.ask("GET", "/metrics").content.decode().splitlines()
-        return next(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
+        found = (float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
+        return next(found, 0.0)
 
     def wait_for(self, name: str, value: float) -> None:
         """Waits until a number of /metrics has a value."""
