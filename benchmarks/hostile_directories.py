@@ -11,9 +11,12 @@ import traceback
 from collections.abc import Callable, Iterator
 from unittest import mock
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "tests"))
+
 from hostile_readers import ENGLISH, GERMAN, WORDS, Reader, all_of, lines_of
 
-from t2t_lite import registry, user_imports, usr_dirs
+from support.usr_dirs import forgotten
+from t2t_lite import registry, usr_dirs
 from t2t_lite.data.generation import generator
 from t2t_lite.data.generation.config import DatagenOptions
 from t2t_lite.errors import UserError
@@ -280,26 +283,15 @@ def _without_line(text: str, draw: random.Random) -> str:
 @contextlib.contextmanager
 def imported(folder: pathlib.Path) -> Iterator[None]:
     """Inside the block, a user directory is imported; then all that it has registered is undone."""
-    registry.import_own()
-    known = [*(kind._entries for kind in registry._REGISTRIES), registry._refused_models]
-    registered = [dict(entries) for entries in known]
-    modules, path, writes = set(sys.modules), list(sys.path), sys.dont_write_bytecode
+    writes = sys.dont_write_bytecode
     sys.dont_write_bytecode = True
     try:
-        usr_dirs.import_usr_dir(str(folder))
-        yield
+        with forgotten():
+            usr_dirs.import_usr_dir(str(folder))
+            yield
     finally:
         sys.dont_write_bytecode = writes
-        sys.path[:] = path
-        for name in set(sys.modules) - modules:
-            file = getattr(sys.modules[name], "__file__", None) or ""
-            if file.startswith(str(folder)) or name.partition(".")[0] == user_imports.ROOT:
-                del sys.modules[name]
-        user_imports.uninstall()
         text_iterators.receive(STRICT)
-        for entries, before in zip(known, registered, strict=True):
-            entries.clear()
-            entries.update(before)
 
 
 def read_directory(folder: pathlib.Path) -> None:

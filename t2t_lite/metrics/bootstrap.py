@@ -41,15 +41,15 @@ def resample(metric: OutputMetric, systems: Mapping[str, Statistics]) -> dict[st
     seed = _seed()
     totals = _totals_of_samples(metric, systems, seed)
     counted = np.all([_counts(metric, rows, totals[n]) for n, rows in systems.items()], axis=0)
-    found: dict[str, BootstrapResult] = {}
-    first = None
+    signature = _signature(metric, seed)
+    found = {}
+    first: _Resampling | None = None
     for name, rows in systems.items():
         this = _Resampling(metric, rows, totals[name][counted])
         p_value = this.p_value(first) if first else None
         first = first or this
         found[name] = BootstrapResult(
-            *(this.score, this.mean, this.half_width, p_value),
-            *(_signature(metric, seed), metric.name),
+            this.score, this.mean, this.half_width, p_value, signature, metric.name
         )
     return found
 
@@ -59,15 +59,15 @@ def _totals_of_samples(
 ) -> dict[str, np.ndarray]:
     """Returns the summed statistics [N, columns] of the same samples for each system."""
     # SacreBLEU adds up float32: the same numbers to the last digit need the same rounding.
-    number = np.float32 if isinstance(metric, SacrebleuMetric) else np.float64
-    tables = {name: np.array(rows, number) for name, rows in systems.items()}
-    totals = {name: np.empty((_SAMPLES, table.shape[1]), number) for name, table in tables.items()}
+    dtype = np.float32 if isinstance(metric, SacrebleuMetric) else np.float64
+    tables = {name: np.array(rows, dtype) for name, rows in systems.items()}
+    totals = {name: np.empty((_SAMPLES, table.shape[1]), dtype) for name, table in tables.items()}
     count = len(next(iter(tables.values())))
     draw = np.random.default_rng(seed)
-    for one in range(_SAMPLES):
+    for number in range(_SAMPLES):
         sample = draw.choice(count, size=count, replace=True)
         for name, table in tables.items():
-            totals[name][one] = table[sample].sum(0)
+            totals[name][number] = table[sample].sum(0)
     return totals
 
 

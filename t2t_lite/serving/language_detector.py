@@ -57,7 +57,7 @@ class LanguageDetector:
         probabilities = {label: float(probability) for label, probability in ranked}
         found = {code: probabilities.get(self._labels.get(code, ""), 0.0) for code in self._codes}
         in_order = sorted(found.items(), key=lambda item: -item[1])
-        return [Detected(code, round(100 * found, 1)) for code, found in in_order]
+        return [Detected(code, round(100 * share, 1)) for code, share in in_order]
 
     def best(self, texts: Sequence[str]) -> Detected:
         """Returns the language that texts are in; raises as `ranked`."""
@@ -70,13 +70,12 @@ class LanguageDetector:
     @functools.cached_property
     def _labels(self) -> dict[str, str]:
         """py3langid's code for each language that it knows."""
-        labels = self._identifier.labels
-        known = {code: same_language(code, labels) for code in self._codes}
-        wider = {code: [_MACROLANGUAGES.get(base_code(code), "")] for code in self._codes}
-        taken = {label for found in known.values() for label in found}
-        return {
-            code: label
-            for code in self._codes
-            for label in (known[code] or [each for each in wider[code] if each not in taken])[:1]
-            if label
-        }
+        known = {}
+        for code in self._codes:
+            if labels := same_language(code, self._identifier.labels):
+                known[code] = labels[0]
+        for code in self._codes:
+            wider = _MACROLANGUAGES.get(base_code(code))
+            if wider and code not in known and wider not in known.values():
+                known[code] = wider
+        return known

@@ -4,7 +4,6 @@ import functools
 import json
 import pathlib
 import re
-import sys
 from collections.abc import Callable
 
 import pytest
@@ -13,8 +12,7 @@ import tensorflow as tf
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from support.commands import printed_by, refusal
-from support.registries import restored
-from support.usr_dirs import write_usr_dir
+from support.usr_dirs import forgotten, write_usr_dir
 from t2t_lite import registry, waiting
 from t2t_lite.bin import t2t_bleu
 
@@ -91,9 +89,8 @@ def test_a_metric_of_the_users(tmp_path, files):
     """
     package = write_usr_dir(tmp_path / "bleu_usr_dir", code)
     flags = [*files("a b c\n", "a b c\n"), f"--t2t_usr_dir={package}"]
-    with restored():
+    with forgotten():
         assert "= 100.00" in run(*flags, "--metrics=any_match")
-    del sys.modules[package.name]
 
 
 def test_odd_line_breaks_do_not_split_lines(files):

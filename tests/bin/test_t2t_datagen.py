@@ -41,7 +41,6 @@ class Recorder(Problem):
 
 @pytest.fixture(autouse=True)
 def _problems() -> Iterator[None]:
-    registry.list_problems()
     with restored():
         for name in ("zoo_ape", "zoo_bee", "zoo_cat_big"):
             registry.register_problem(name)(type(name, (Recorder,), {}))

@@ -2,14 +2,13 @@
 
 import pathlib
 import random
-import sys
 import textwrap
 from collections.abc import Iterator
 
 import pytest
 
 from support.commands import printed_by
-from support.registries import restored
+from support.usr_dirs import forgotten
 from t2t_lite.bin import t2t_decoder, t2t_trainer
 
 pytestmark = pytest.mark.integration
@@ -107,9 +106,8 @@ def usr_dir(tmp_path) -> Iterator[pathlib.Path]:
     folder = tmp_path / "short_problems"
     folder.mkdir()
     (folder / "__init__.py").write_text(textwrap.dedent(PROBLEMS), encoding="utf-8")
-    with restored():
+    with forgotten():
         yield folder
-    sys.modules.pop(folder.name, None)
 
 
 @pytest.mark.parametrize(

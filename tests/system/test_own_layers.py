@@ -2,7 +2,6 @@
 
 import pathlib
 import shutil
-import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +12,7 @@ import pytest
 
 from support import small_runs
 from support.commands import printed_by, run_command
-from support.registries import restored
+from support.usr_dirs import forgotten
 from t2t_lite import usr_dirs
 from t2t_lite.bin import t2t_avg_checkpoints, t2t_decoder, t2t_trainer
 from t2t_lite.models.seq2seq import Seq2Seq
@@ -82,10 +81,9 @@ def usr_dir(tmp_path_factory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("own") / "usr_own_layers"
     folder.mkdir()
     (folder / "__init__.py").write_text(textwrap.dedent(OWN))
-    with restored():
+    with forgotten():
         usr_dirs.import_usr_dir(str(folder))
         yield str(folder)
-    sys.modules.pop(folder.name, None)
 
 
 @pytest.fixture(scope="module")

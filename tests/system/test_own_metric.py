@@ -2,7 +2,6 @@
 
 import json
 import pathlib
-import sys
 import textwrap
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
@@ -10,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from support.commands import printed_by
-from support.registries import restored
 from support.rounding import assert_close
 from support.small_runs import generate_pairs
+from support.usr_dirs import forgotten
 from t2t_lite import usr_dirs
 from t2t_lite.bin import t2t_decoder, t2t_eval, t2t_report, t2t_trainer
 
@@ -50,9 +49,8 @@ def own(tmp_path_factory) -> Iterator[tuple[str, str]]:
     program.write_text('#!/bin/sh\nwhile read -r line; do echo "${#line}"; done < "$2"\n')
     program.chmod(0o755)
     (folder / "__init__.py").write_text(textwrap.dedent(OWN).replace("PROGRAM", str(program)))
-    with restored():
+    with forgotten():
         yield str(folder), f"command:{program}"
-    sys.modules.pop(folder.name, None)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import json
 import pathlib
-import sys
 import textwrap
 from collections.abc import Iterator
 
@@ -11,8 +10,8 @@ import pytest
 import tensorflow as tf
 
 from support.commands import exit_code, printed_by
-from support.registries import restored
 from support.small_runs import generate_pairs
+from support.usr_dirs import forgotten
 from t2t_lite.bin import t2t_decoder, t2t_eval, t2t_exporter, t2t_insights, t2t_report, t2t_trainer
 
 pytestmark = pytest.mark.integration
@@ -85,9 +84,8 @@ def usr_dir(tmp_path_factory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("own") / "usr_own_model"
     folder.mkdir()
     (folder / "__init__.py").write_text(textwrap.dedent(OWN))
-    with restored():
+    with forgotten():
         yield str(folder)
-    sys.modules.pop(folder.name, None)
 
 
 @pytest.fixture
