@@ -18,11 +18,12 @@ from support.marks import FLOAT16
 from support.model_kinds import (
     KINDS,
     LAYERS,
-    ONE_LAYER,
+    SHALLOW,
     TRACED,
     assert_beams_are_the_whole,
     assert_reads_earlier_targets_alone,
     kinds,
+    logits_of_kind,
     make_model,
     make_untrained,
     model_of,
@@ -58,19 +59,24 @@ OF_LAYERS = kinds(integration=LAYERS)
 LENGTH = 7
 
 
+@pytest.fixture
+def whole(kind):
+    """Logits of `model` for `features`."""
+    return logits_of_kind(kind)
+
+
 def logits_of(model, features, **kwargs):
     return possible(model(features, **kwargs))
 
 
 @pytest.mark.parametrize("kind", kinds(integration=KINDS))
-def test_logits_are_those_recorded(kind, model, features):
+def test_logits_are_those_recorded(kind, model, whole):
     """Holds the numbers of every model where T2T's are not at hand."""
     path = FIXTURES / f"logits_{kind}.npy"
-    logits = logits_of(model, features)
     if not path.exists():
-        np.save(path, logits)
+        np.save(path, whole)
         pytest.fail(f"{path.name} was missing and is recorded anew: look at it, then commit it")
-    assert_close(logits, possible(np.load(path)), terms_of(model, LENGTH))
+    assert_close(whole, possible(np.load(path)), terms_of(model, LENGTH))
 
 
 # ---- making one
@@ -206,27 +212,26 @@ def test_logits_depend_on_earlier_targets_alone(model, kind, features):
     assert_reads_earlier_targets_alone(logits, features["targets"], reads)
 
 
-def test_neither_padding_nor_the_batch_changes_anything(model, features):
+def test_neither_padding_nor_the_batch_changes_anything(model, features, whole):
     padded = {
         "inputs": np.pad(features["inputs"], [(0, 1), (0, 3)]),
         "targets": np.pad(features["targets"], [(0, 1), (0, 2)]),
     }
     logits = logits_of(model, padded)
     assert np.isfinite(logits).all()  # in a sentence of nothing but padding, too
-    together = logits_of(model, features)
     terms = terms_of(model, LENGTH + 3)
-    assert_close(logits[:3, :6], together, terms)
+    assert_close(logits[:3, :6], whole, terms)
     for i in range(3):
         alone = {name: ids[i : i + 1, : np.count_nonzero(ids[i])] for name, ids in features.items()}
         logits = logits_of(model, alone)[0]
-        assert_close(logits, together[i, : len(logits)], terms, scale=np.abs(together).max())
+        assert_close(logits, whole[i, : len(logits)], terms, scale=np.abs(whole).max())
 
 
 @pytest.mark.integration
 @pytest.mark.parametrize("kind", LAYERS)
 def test_compiled_by_xla_computes_the_same(kind, features):
     """And traced for a batch of any size."""
-    model = make_model(kind, **ONE_LAYER.get(kind, {}))
+    model = model_of(kind, **SHALLOW.get(kind, {}))
     signature = dict.fromkeys(features, tf.TensorSpec([None, None], tf.int32))
     compiled = tf.function(
         lambda batch: model(batch),
@@ -327,16 +332,16 @@ def test_keras_fit_learns(dropouts, features, kind):
 
 @pytest.mark.integration
 @pytest.mark.parametrize("kind", OF_LAYERS)
-def test_dropout_is_for_training_alone_and_repeats_with_the_seeds(model, features):
+def test_dropout_is_for_training_alone_and_repeats_with_the_seeds(model, features, whole):
     def logits(seeds=None, training=True):
         if seeds is not None:
             model.seeds.state.assign(seeds)
         return logits_of(model, features, training=training)
 
-    first, still = logits((1, 0)), logits(training=False)
-    assert np.abs(first - still).max() > 1e-2
+    first = logits((1, 0))
+    assert np.abs(first - whole).max() > 1e-2
     assert np.abs(first - logits()).max() > 1e-2  # the seeds went on
-    np.testing.assert_array_equal(logits(training=False), still)  # wherever they are
+    np.testing.assert_array_equal(logits(training=False), whole)  # wherever they are
     assert np.abs(first - logits((2, 0))).max() > 1e-2
     np.testing.assert_array_equal(first, logits((1, 0)))
 
@@ -351,12 +356,11 @@ def test_without_dropout_training_is_evaluation(kind, dropouts, features):
 
 @pytest.mark.integration
 @pytest.mark.parametrize("kind", OF_LAYERS)
-def test_every_dropout_hparam_acts(kind, dropouts, model, features):
+def test_every_dropout_hparam_acts(kind, dropouts, features, whole):
     assert dropouts
-    still = logits_of(model, features)  # of the same weights
     for on in dropouts:
         acting = make_model(kind, **{name: 0.5 if name == on else 0.0 for name in dropouts})
-        difference = logits_of(acting, features, training=True) - still
+        difference = logits_of(acting, features, training=True) - whole  # of the same weights
         assert np.abs(difference).max() > 1e-2, on
 
 
@@ -366,17 +370,16 @@ def test_all_randomness_comes_from_one_generator(model):
 
 @pytest.mark.float16
 @pytest.mark.integration
-def test_mixed_precision_keeps_to_the_numbers(kind, features):
+def test_mixed_precision_keeps_to_the_numbers(kind, features, whole):
     """Nothing is narrower than the type, or left out; test_copies.py has bfloat16."""
     dtype = "float16"
-    exact = logits_of(model_of(kind), features)
     model = model_of(kind, dtype=dtype)
     logits = model(features, training=False)
     state = model.start_decoding(features["inputs"], 2, 3)
     step, _ = model.decode_step(np.zeros((3, 2), np.int32), ops.convert_to_tensor(0), state)
     assert {v.dtype for v in model.trainable_variables} == {"float32"}
     assert keras.config.dtype_policy().name == "float32", "other models are left alone"
-    for rough, wanted in ((logits, exact), (step[:, 1], exact[:, 0])):
+    for rough, wanted in ((logits, whole), (step[:, 1], whole[:, 0])):
         projection = model.output_projection
         is_whole = projection.excludes or not projection.has_padding
         wanted_dtype = "float32" if is_whole else dtype
@@ -384,7 +387,7 @@ def test_mixed_precision_keeps_to_the_numbers(kind, features):
         rough = possible(ops.cast(rough, "float32"))
         # One of the two is rounded to the type.
         bound = relative_bound(roundings_of(model, LENGTH), dtype)
-        assert np.abs(rough - wanted).max() < bound * np.abs(exact).max()
+        assert np.abs(rough - wanted).max() < bound * np.abs(whole).max()
 
 
 @pytest.mark.parametrize("dtype", ["float32", FLOAT16])
@@ -468,20 +471,20 @@ def test_the_encoder_is_a_model_that_shares_layers(model, features, tmp_path):
 
 
 @pytest.mark.parametrize("kind", OF_LAYERS)
-def test_a_saved_model_is_the_model(model, features, tmp_path):
+def test_a_saved_model_is_the_model(model, features, whole, tmp_path):
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
     assert loaded.hparams == model.hparams
-    np.testing.assert_array_equal(logits_of(loaded, features), logits_of(model, features))
+    np.testing.assert_array_equal(logits_of(loaded, features), whole)
 
 
-def test_a_tensorflow_checkpoint_holds_every_variable(kind, model, features, tmp_path):
+def test_a_tensorflow_checkpoint_holds_every_variable(kind, model, features, whole, tmp_path):
     path = tf.train.Checkpoint(model=model).write(tmp_path / "checkpoint")
     other = make_model(kind)
     for variable in other.trainable_variables:
         variable.assign(variable + 1.0)
     tf.train.Checkpoint(model=other).read(path).assert_consumed()
-    np.testing.assert_array_equal(logits_of(other, features), logits_of(model, features))
+    np.testing.assert_array_equal(logits_of(other, features), whole)
 
 
 _ON_JAX = """
@@ -510,9 +513,8 @@ def test_another_process_and_backend_computes_the_same(features, tmp_path):
     np.savez(tmp_path / "features.npz", **features)
     wanted = {}
     for kind in TRACED:
-        model = model_of(kind)
-        model.save(tmp_path / f"{kind}.keras")
-        wanted[kind] = logits_of(model, features)
+        model_of(kind).save(tmp_path / f"{kind}.keras")
+        wanted[kind] = logits_of_kind(kind)
     subprocess.run(
         [sys.executable, "-c", _ON_JAX, str(tmp_path), *TRACED],
         env={

@@ -9,7 +9,7 @@ from keras import ops
 
 from support.limits import strategy_over
 from support.marks import by_name
-from support.model_kinds import ONE_LAYER, make_model, make_untrained
+from support.model_kinds import SHALLOW, make_model, make_untrained
 from support.rounding import assert_close
 from support.terms import terms_of
 from support.training_steps import make_step, weights_of
@@ -45,7 +45,7 @@ def test_an_exported_beam_of_all_hypotheses_is_exhaustive_search(kind, tmp_path)
     In one graph, where the state passes through loops; for some, as the search runs, too, which
     needs of a model that its steps compute what the whole does, with room that is grown.
     """
-    model = make_model(kind, targets_vocab_size=VOCABULARY, **ONE_LAYER.get(kind, {}))
+    model = make_model(kind, targets_vocab_size=VOCABULARY, **SHALLOW.get(kind, {}))
     inputs = np.array([[5, 9, 1], [8, 1, 0], [1, 0, 0]], np.int32)
     limits = np.count_nonzero(inputs, axis=1)
     search = BeamSearch(model, VOCABULARY**LIMIT, Penalty(ALPHA), stopping=T2TStopping(early=False))

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 # tracemalloc makes work slow, and shows squares on smaller inputs, too.
-_SHARE_FOR_MEMORY = 4
+_SHARE_FOR_MEMORY = 8
 
 # By how much ten times as much may cost more: n log n and noise, but not n squared.
 _MOST = 30
-_LEAST_SECONDS, _LEAST_BYTES = 2e-3, 1 << 17  # what is less than this is noise
+# What is less than this is noise; a regular expression takes 1 MiB of stack at once.
+_LEAST_SECONDS, _LEAST_BYTES = 2e-3, 40_000
 
 
 def assert_grows_gently(make: Callable[[int], Any], work: Callable[[Any], object], n: int) -> None:

@@ -134,9 +134,21 @@ TRACED = (
 # how weights are drawn, saved and typed, and how layers drop out.
 LAYERS = tuple(kind for kind in TRACED if kind not in ("hugging_face_marian", "m2m100"))
 # One layer is traced in half the time; what follows from several is for the kinds not here.
-ONE_LAYER = {
-    kind: {"num_hidden_layers": 1}
-    for kind in ("post_norm", "pre_norm", "luong", "neural_gpu", "extended_neural_gpu")
+SHALLOW = {
+    **{
+        kind: {"num_hidden_layers": 1}
+        for kind in ("post_norm", "pre_norm", "luong", "neural_gpu", "extended_neural_gpu")
+    },
+    "adaptive": {"act_max_steps": 2},
+    "gnmt": {"num_hidden_layers": 2},  # which it needs
+    "deep_att": {"num_encoder_layers": 1},
+}
+# Sources and targets of unlike lengths, as they leave the pipeline: EOS (1), then padding.
+BATCH = {
+    "inputs": np.array(
+        [[5, 9, 2, 12, 7, 3, 1], [8, 8, 1, 0, 0, 0, 0], [4, 11, 6, 2, 1, 0, 0]], np.int32
+    ),
+    "targets": np.array([[3, 10, 1, 0, 0, 0], [6, 2, 9, 12, 4, 1], [7, 1, 0, 0, 0, 0]], np.int32),
 }
 # Attention, and recurrence: for what every change is held to.
 QUICK = ("post_norm", "luong")
@@ -191,6 +203,12 @@ def without_values(name: str, hparams_set: str, *vocab_sizes: int, **changes: An
 def model_of(kind: str, **changes: Any) -> Seq2Seq:
     """Returns `make_model`'s, made once for all tests: they must leave its weights alone."""
     return make_model(kind, **changes)
+
+
+@functools.cache
+def logits_of_kind(kind: str) -> np.ndarray:
+    """Returns the logits of `model_of(kind)` for `BATCH`, computed once for all tests."""
+    return possible(model_of(kind)(BATCH))
 
 
 def make_untrained(kind: str, targets_vocab_size: int = VOCAB_SIZE, **changes: Any) -> Seq2Seq:
