@@ -9,10 +9,11 @@ import time
 
 import pytest
 
-from support.commands import run_command
+from support.commands import printed_by, run_command
 from support.small_runs import HPARAMS, records_of
 from support.texts import write_lines
 from t2t_lite import registry
+from t2t_lite.bin import t2t_trainer
 from t2t_lite.data.generation.generator import generate_data
 from t2t_lite.runs import checkpoint_files
 
@@ -112,7 +113,7 @@ def test_an_evaluator_that_waits_for_a_run_misses_no_checkpoint(start, data_dir,
     while len(list(run.glob("followers/*.json"))) < 2:
         assert [process.poll() for process in waiting] == [None, None]
         time.sleep(0.05)
-    run_command("t2t-trainer", *own["train"])
+    printed_by(t2t_trainer.main, *own["train"])
     for process in waiting:
         output, _ = process.communicate()
         assert process.returncode == 0, output

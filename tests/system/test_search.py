@@ -5,9 +5,10 @@ import time
 
 import pytest
 
-from support.commands import run_command
+from support.commands import printed_by
 from support.small_runs import records_of
 from support.usr_dirs import TOP, write_usr_dir
+from t2t_lite.bin import t2t_datagen, t2t_trainer
 from t2t_lite.runs.search_folder import SearchFolder, State
 
 pytestmark = pytest.mark.integration
@@ -45,7 +46,7 @@ def usr_letters_range(rhp):
 def test_a_search_in_a_t2t_user_directory_survives_a_kill(start, tmp_path):
     usr_dir = write_usr_dir(tmp_path / "usr", USR_DIR)
     shared = [f"--t2t_usr_dir={usr_dir}", "--problem=usr_letters", f"--data_dir={tmp_path}/data"]
-    run_command("t2t-datagen", *shared, f"--tmp_dir={tmp_path}/tmp")
+    printed_by(t2t_datagen.main, *shared, f"--tmp_dir={tmp_path}/tmp")
     flags = [
         *shared,
         *("--model=transformer", "--hparams_set=usr_letters_tiny", "--random_seed=1"),
@@ -60,7 +61,7 @@ def test_a_search_in_a_t2t_user_directory_survives_a_kill(start, tmp_path):
         time.sleep(0.1)
     killed.send_signal(signal.SIGKILL)
     killed.wait()
-    printed = run_command("t2t-trainer", *flags)
+    printed = printed_by(t2t_trainer.main, *flags)
     trained, failed = SearchFolder.open(tmp_path / "search").trials()
     assert [*trained.hparams] == [*failed.hparams] == ["learning_rate_constant", "num_heads"]
     assert trained.state is State.COMPLETE
