@@ -12,11 +12,12 @@ import time
 import numpy as np
 import pytest
 
-from support.commands import run_command
+from support.commands import refusal, run_command
 from support.rounding import assert_close
 from support.small_runs import newest_state
 from support.terms import forward_terms, step_terms
 from t2t_lite import registry
+from t2t_lite.bin import t2t_trainer
 from t2t_lite.data.generation.generator import generate_data
 from t2t_lite.runs import checkpoint_files, metrics_jsonl, run_folder
 
@@ -71,14 +72,9 @@ def trainer_flags(data_dir):
 def start_workers(start, trainer_flags):
     """Returns a function that starts workers at `hosts`, the chief first."""
 
-    def launch(output_dir, *more: str, hosts, steps: int = STEPS, odd=()) -> list[subprocess.Popen]:
-        """Starts them; the last has flags of its own, `odd`."""
+    def launch(output_dir, *more: str, hosts, steps: int = STEPS) -> list[subprocess.Popen]:
         flags = trainer_flags(output_dir, f"--worker_hosts={','.join(hosts)}", *more, steps=steps)
-        last = len(hosts) - 1
-        return [
-            start("t2t-trainer", *flags, f"--worker_id={i}", *(odd if i == last else ()))
-            for i in range(len(hosts))
-        ]
+        return [start("t2t-trainer", *flags, f"--worker_id={i}") for i in range(len(hosts))]
 
     return launch
 
@@ -189,7 +185,7 @@ def test_a_seed_drawn_by_the_chief_is_that_of_all(start_workers, trainer_flags, 
 
 
 @pytest.mark.integration
-def test_unequal_data_is_named_by_both(start_workers, data_dir, tmp_path):
+def test_unequal_data_is_named_by_both(start, trainer_flags, data_dir, tmp_path):
     """All other reasons not to begin are in tests/training/cluster/test_rendezvous.py."""
     copy = tmp_path / "copy"
     shutil.copytree(data_dir, copy)
@@ -197,8 +193,10 @@ def test_unequal_data_is_named_by_both(start_workers, data_dir, tmp_path):
     with (copy / name).open("ab") as shard:
         shard.write(b"more")
     size, hosts = (data_dir / name).stat().st_size, free_hosts(2)
-    workers = start_workers(tmp_path / "run", hosts=hosts, odd=[f"--data_dir={copy}"])
-    assert {last_line(worker, 1) for worker in workers} == {
+    flags = trainer_flags(tmp_path / "run", f"--worker_hosts={','.join(hosts)}")
+    chief = start("t2t-trainer", *flags, "--worker_id=0")
+    odd = refusal(t2t_trainer.main, *flags, "--worker_id=1", f"--data_dir={copy}", code=1)
+    assert {last_line(chief, 1), odd} == {
         f"t2t-trainer: error: worker 1 at {hosts[1]} has bytes of {name}={size + 4}, but worker 0 "
         f"has bytes of {name}={size}: all workers need the same flags, data and releases"
     }
