@@ -32,12 +32,12 @@ def run(command, *flags: str) -> None:
         ),
     ],
 )
-def test_it_runs_unchanged(upstream, tmp_path, problem, model, hparams_set, line):
+def test_it_runs_unchanged(upstream, tmp_path, eagerly, problem, model, hparams_set, line):
     write_archives(tmp_path / "tmp")
     data, out = f"--data_dir={tmp_path}/data", f"--output_dir={tmp_path}/run"
     run(t2t_datagen, f"--problem={problem.removesuffix('_rev')}", data, f"--tmp_dir={tmp_path}/tmp")
     names = [f"--problem={problem}", f"--model={model}", f"--hparams_set={hparams_set}"]
-    steps = ["--train_steps=4", "--local_eval_frequency=4", "--eval_steps=1"]
+    steps = ["--train_steps=2", "--local_eval_frequency=2", "--eval_steps=1"]
     steps += ["--hparams=max_length=32,batch_shuffle_size=0,num_hidden_layers=1"]
     search = "--decode_hparams=beam_size=1,extra_length=2"
     run(t2t_trainer, *names, data, out, *steps, search)
