@@ -57,7 +57,7 @@ def _make_short_run(
         hparams["suppressed_ids"] = "+".join(map(str, never))
         hparams["shared_embedding_and_softmax_weights"] = False
     names = {"problem": problem, "hparams_set": "transformer_tiny"}
-    sizes = {"pos": "emb", "max_length": 40}
+    sizes = {"pos": "emb", "max_length": 40, "num_hidden_layers": 1}
     run = small_runs.make_run(folder / "run", data_dir=data_dir, **names, **sizes, **hparams)
     keras.utils.set_random_seed(8)
     model = run.build_model()

@@ -118,20 +118,22 @@ def translator(model, folder, quantization="float32"):
     return ctranslate2.Translator(str(folder), intra_threads=1)
 
 
-def log_probs(model, features, folder, quantization="float32") -> tuple[np.ndarray, np.ndarray]:
+def log_probs(
+    model, features, logits, folder, quantization="float32"
+) -> tuple[np.ndarray, np.ndarray]:
     """The log-probabilities of all target subwords by CTranslate2, and by the model."""
     theirs = translator(model, folder, quantization).score_batch(
         tokens(features["inputs"]), tokens(features["targets"])
     )
-    ours = score(model, features).numpy() - log_possible(model, features)
+    ours = score(model, features).numpy() - log_possible(model, features, logits)
     found = [scores.log_probs for scores in theirs]
     wanted = [row[: len(scores)] for row, scores in zip(ours, found, strict=True)]
     return np.concatenate(found), np.concatenate(wanted)
 
 
-def log_possible(model, features) -> np.ndarray:
+def log_possible(model, features, logits) -> np.ndarray:
     """The logarithm of the probability of what CTranslate2 may output, at each position."""
-    probabilities = keras.ops.softmax(keras.ops.cast(model(features), "float32"))
+    probabilities = keras.ops.softmax(keras.ops.cast(logits, "float32"))
     never = keras.ops.convert_to_numpy(probabilities)[..., [*model.never_output]]
     return np.log1p(-never.sum(axis=-1)) * (features["targets"] != 0)
 
@@ -141,7 +143,8 @@ def assert_scores_agree(model, features, folder):
     length = max(array.shape[1] for array in features.values())
     logits = np.asarray(model(features))
     scale = np.abs(logits[logits > EXCLUDED]).max()
-    assert_close(*log_probs(model, features, folder), log_prob_terms(model, length), scale=scale)
+    found, wanted = log_probs(model, features, logits, folder)
+    assert_close(found, wanted, log_prob_terms(model, length), scale=scale)
 
 
 @pytest.mark.integration
@@ -215,12 +218,13 @@ def test_any_fields_together_give_the_same_searches(seed, tmp_path):
         "softmax_padding": (True, False),
         "suppressed_ids": ("", "2", "2+9"),
         "shared_embedding_and_softmax_weights": (True, False),
-        "num_decoder_layers": (1, 3),
+        "num_decoder_layers": (1, 2),
         "norm_epsilon": (1e-6, 1e-5),
     }
     changes = {name: values[random.integers(len(values))] for name, values in choices.items()}
     after = "da" if changes["layer_preprocess_sequence"] == "n" else "dan"
-    model = tiny(**changes, layer_postprocess_sequence=after, softmax_bias=True)
+    changes |= {"layer_postprocess_sequence": after, "num_encoder_layers": 1}
+    model = tiny(**changes, softmax_bias=True)
     hide(model, 1)
     theirs = translator(model, tmp_path)
     inputs, limit = sources(60), 9
@@ -262,7 +266,7 @@ _BIASED = {
 )
 def decided(request, tmp_path_factory):
     """A model as sure as a trained one, whose outputs end, and the same in CTranslate2."""
-    fields = {**request.param, "pos": "emb", "max_length": LIMIT}
+    fields = {**request.param, "pos": "emb", "max_length": LIMIT, "num_hidden_layers": 1}
     model = tiny(shared_embedding_and_softmax_weights=False, **fields)
     matrix = keras.ops.convert_to_numpy(model.softmax_embedding.matrix) * 4.0
     matrix[1] *= 2.0
@@ -315,14 +319,15 @@ def test_smaller_weights_score_nearly_alike(quantization, size, tmp_path):
     features = {"inputs": sources(8), "targets": sources(16)[8:]}
     convert(model).save(str(tmp_path))
     whole = (tmp_path / "model.bin").stat().st_size
-    found, wanted = log_probs(model, features, tmp_path, quantization)
+    logits = np.asarray(model(features))
+    found, wanted = log_probs(model, features, logits, tmp_path, quantization)
     assert (tmp_path / "model.bin").stat().st_size < size * whole
     if quantization == "int8":
         bound = error_of_8_bits(h)
     else:
         bound = 2 * UNIT[quantization] * math.sqrt(products_in_a_row(h) / 3)
     error = np.sqrt(np.mean((found - wanted) ** 2))
-    assert error < bound * np.std(model(features))
+    assert error < bound * np.std(logits)
 
 
 @pytest.mark.parametrize(
