@@ -140,8 +140,11 @@ def random_pairs(run: Made, count: int, seed: int = 1) -> list[tuple[list[int], 
     ]
 
 
-def logits(run: Made, source: Sequence[int], target: Sequence[int]) -> np.ndarray:
-    """Returns those of a model of ours, [T, V]."""
-    padded = (np.array([[*ids, *[0] * (LONGEST - len(ids))]]) for ids in (source, target))
+def logits(run: Made, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[np.ndarray]:
+    """Returns those of a model of ours for each pair of a source and a target, [T, V]."""
+    padded = (
+        np.array([[*ids, *[0] * (LONGEST - len(ids))] for ids in side])
+        for side in zip(*pairs, strict=True)
+    )
     found = run.model(dict(zip(("inputs", "targets"), padded, strict=True)))
-    return np.asarray(found)[0, : len(target)]
+    return [row[: len(target)] for row, (_, target) in zip(np.asarray(found), pairs, strict=True)]

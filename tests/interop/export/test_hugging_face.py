@@ -59,9 +59,9 @@ def test_a_random_model_comes_back(tmp_path, layout):
         assert not matrices[1][size:].any()
     assert back.model.hparams.pos == run.model.hparams.pos
     assert back.model.hparams.norm_epsilon == run.model.hparams.norm_epsilon
-    for source, target in random_pairs(run, 4):
-        found = logits(back, source, target)[:, :size]
-        np.testing.assert_allclose(found, logits(run, source, target), atol=1e-5)
+    pairs = random_pairs(run, 4)
+    for found, expected in zip(logits(back, pairs), logits(run, pairs), strict=True):
+        np.testing.assert_allclose(found[:, :size], expected, atol=1e-5)
     ids = [run.encoders["inputs"].encode(line) for line in sentences()]
     assert [back.encoders["inputs"].encode(line) for line in sentences()] == ids
 
@@ -78,8 +78,8 @@ def test_a_model_goes_back_to_the_layout_that_it_came_from(tmp_path, name):
     assert config["model_type"] == published["model_type"]
     assert not [key for key in config if key.startswith("t2t_lite")]
     back = read(folder, tmp_path / "back")
-    for source, target in random_pairs(run, 4):
-        found, expected = (logits(model, source, target) for model in (back, run))
+    pairs = random_pairs(run, 4)
+    for found, expected in zip(logits(back, pairs), logits(run, pairs), strict=True):
         known = expected > EXCLUDED
         np.testing.assert_allclose(found[:, : known.shape[1]][known], expected[known], atol=1e-5)
     if name.startswith("m2m100"):
@@ -159,9 +159,10 @@ def test_two_vocabularies_of_one_size_come_back(tmp_path, ties):
     run.encoders["inputs"] = SentencePieceEncoder(tmp_path / "other.model")
     assert run.encoders["inputs"].vocab_size == run.encoders["targets"].vocab_size
     back = read(export(run, tmp_path), tmp_path / "back")
-    for source, target in random_pairs(run, 4):
-        found = logits(back, source, target)[:, : run.model.targets_vocab_size]
-        np.testing.assert_allclose(found, logits(run, source, target), atol=1e-5)
+    pairs = random_pairs(run, 4)
+    for found, expected in zip(logits(back, pairs), logits(run, pairs), strict=True):
+        found = found[:, : run.model.targets_vocab_size]
+        np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 @pytest.mark.skipif(

@@ -64,9 +64,10 @@ def test_a_random_model_comes_back(tmp_path, seed):
     # Marian knows no padding, so that its row is one more: ours by theirs.
     pieces = list(back.encoders["targets"].tokens)
     order = [pieces.index(piece, int(id_ == 0)) for id_, piece in enumerate(tokens(run))]
-    for source, target in random_pairs(run, 4):
-        found = logits(back, *([order[id_] for id_ in ids] for ids in (source, target)))
-        np.testing.assert_allclose(found[:, order], logits(run, source, target), atol=1e-5)
+    pairs = random_pairs(run, 4)
+    theirs = [[[order[id_] for id_ in ids] for ids in pair] for pair in pairs]
+    for found, expected in zip(logits(back, theirs), logits(run, pairs), strict=True):
+        np.testing.assert_allclose(found[:, order], expected, atol=1e-5)
     again = there_and_back(back, tmp_path / "again")
     for name, values in arrays(tmp_path).items():
         np.testing.assert_array_equal(arrays(tmp_path / "again")[name], values, err_msg=name)
