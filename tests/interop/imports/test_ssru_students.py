@@ -106,10 +106,11 @@ def written_by_hand(
     return outputs
 
 
-def export(golden, run: RunFolder, folder: pathlib.Path, search: str = "") -> pathlib.Path:
+def export(
+    run: RunFolder, folder: pathlib.Path, dev: pathlib.Path, search: str = ""
+) -> pathlib.Path:
     """Exports a student for Bergamot's engine, from German to English."""
-    dev = str(golden / "ssru" / "source.txt")
-    firefox.export(run, None, str(folder), DecodeHParams.of(run, search), ("de", "en"), dev)
+    firefox.export(run, None, str(folder), DecodeHParams.of(run, search), ("de", "en"), str(dev))
     return folder / "firefox" / "1"
 
 
@@ -132,12 +133,15 @@ def student(request, golden, tmp_path_factory) -> RunFolder:
 @pytest.fixture(scope="module")
 def exported(golden, student, tmp_path_factory) -> pathlib.Path:
     """The student for Bergamot's engine."""
-    return export(golden, student, tmp_path_factory.mktemp("export"))
+    folder = tmp_path_factory.mktemp("export")
+    (folder / "dev.txt").write_text("\n".join(lines(golden, "source.txt")[:40]), encoding="utf-8")
+    return export(student, folder, folder / "dev.txt")
 
 
 @pytest.mark.integration
 def test_a_student_computes_what_marian_computes(golden, student):
-    hparams = DecodeHParams.of(student, "beam_size=1,length_factor=3,extra_length=0")
+    """By the search of an export, so that it is traced once for both."""
+    hparams = DecodeHParams.of(student, "beam_size=1,length_factor=2,extra_length=4,dtype=float32")
     translate = Translator(Decoder.from_run(student, hparams=hparams))
     sources = lines(golden, "source.txt")
     assert translate(sources) == lines(golden, "greedy.txt")
@@ -210,7 +214,8 @@ def test_the_engine_of_browsers_computes_the_same(golden, engine_of_browsers, tm
     """As NumPy does, without and with a short list."""
     run = make(golden, tmp_path)
     write_list(run, tmp_path / "list.txt", lines(golden, "source.txt"), lines(golden, "greedy.txt"))
-    written = export(golden, run, tmp_path / "out", f"shortlist={tmp_path / 'list.txt'}")
+    search = f"shortlist={tmp_path / 'list.txt'}"
+    written = export(run, tmp_path / "out", golden / "ssru" / "source.txt", search)
     (model,), (lex,) = (written.glob(name) for name in ("*.alphas.bin", "lex.*"))
     spms = dict.fromkeys(vocabularies(written))
     sources = lines(golden, "source.txt")[:100]
