@@ -74,6 +74,7 @@ def test_logits(recorded):
         for name in SEARCHES
     ],
     indirect=["recorded"],
+    scope="module",  # one model after the other is imported once
 )
 def test_outputs(recorded, name: str):
     assert recorded.outputs_differ(name, SEARCHES[name]) == [], recorded.folder
