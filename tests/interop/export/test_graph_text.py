@@ -35,7 +35,8 @@ def test_every_character_is_white_space_or_not_as_in_python():
     found = in_graph(source_text, [text.encode() for text in texts])
     assert found == [text.strip().encode() for text in texts]
     found = in_graph(source_text, [character.encode() for character in characters])
-    assert found == [Bytes().source(character).encode() for character in characters]
+    source = Bytes().source
+    assert found == [source(character).encode() for character in characters]
 
 
 @pytest.mark.integration
