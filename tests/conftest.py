@@ -320,6 +320,16 @@ def eagerly():
     tf.config.run_functions_eagerly(False)
 
 
+@pytest.fixture
+def eager_searches(monkeypatch):
+    """Searches as written: tracing one takes far longer than some steps of a small model."""
+    from t2t_lite.search.search_loop import SearchLoop
+
+    steps = property(lambda search: (search._run_steps, search._keep_and_grow))
+    monkeypatch.setattr(SearchLoop, "_begun", SearchLoop._start_search)
+    monkeypatch.setattr(SearchLoop, "_compiled", steps)
+
+
 def pytest_terminal_summary(terminalreporter) -> None:
     """Says in one line what was skipped for want of files that cannot be in the repository."""
     reasons = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])]

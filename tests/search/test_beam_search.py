@@ -89,6 +89,7 @@ class AnyTable(TableModel):
 
 
 @pytest.mark.integration
+@pytest.mark.usefixtures("eager_searches")
 def test_searches_as_t2t_on_tables(golden):
     cases = json.loads((golden / "beam_search.json").read_text())["cases"]
     assert cases
@@ -258,6 +259,7 @@ def test_is_compiled_once_for_batches_of_all_shapes():
     ("layers", "before", "after"),
     [(1, "none", "dan"), pytest.param(3, "n", "da", marks=pytest.mark.integration)],
 )
+@pytest.mark.usefixtures("eager_searches")
 def test_scores_are_the_log_probabilities_of_the_full_model(layers, before, after):
     """For stacks of every height: some make TensorFlow's optimizer build different graphs."""
     hparams = registry.hparams("transformer_test").copy(

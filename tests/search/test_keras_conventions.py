@@ -274,7 +274,7 @@ def best(table, limit, least):
 @pytest.mark.parametrize(
     ("constraints", "least"), [([], 0), ([MinLength(2)], 2), ([FixedLength()], 3)]
 )
-def test_the_search_finds_the_best_output(table, constraints, least, eagerly):
+def test_the_search_finds_the_best_output(table, constraints, least, eager_searches):
     model = FromTargets(lambda x: x @ table)
     penalty = Penalty()
     search = BeamSearch(
@@ -288,7 +288,7 @@ def test_the_search_finds_the_best_output(table, constraints, least, eagerly):
 
 
 @pytest.mark.integration
-def test_samples_begin_after_the_start_and_end_with_the_end(eagerly):
+def test_samples_begin_after_the_start_and_end_with_the_end(eager_searches):
     chain = {START: 5, 5: 1, 1: 4, 4: END}
     table = np.full([SIZE, SIZE], -1e4, np.float32)
     table[[*chain], [*chain.values()]] = 0.0

@@ -92,6 +92,7 @@ def settings(changes):
 
 @pytest.mark.integration
 @pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.usefixtures("eager_searches")
 def test_constraints(model, names, size):
     """Scores stay the model's own; several hold together."""
     for forbidden, expected in (("without:2", [B, EOS]), ("without:2+without:3", [EOS])):
@@ -107,6 +108,7 @@ def test_constraints(model, names, size):
 
 
 @pytest.mark.integration
+@pytest.mark.usefixtures("eager_searches")
 def test_penalties(model, names):
     """What they see of the hypotheses in a search is what they see where targets are scored."""
     for search in (
@@ -128,6 +130,7 @@ def test_penalties(model, names):
 
 
 @pytest.mark.integration
+@pytest.mark.usefixtures("eager_searches")
 def test_samplers(model, names):
     named = settings("sampling_method=random,search=unlikeliest+first:1")
     given = t2t.RandomSearch(model, 4, 0, Unlikeliest(), [First(EOS)])

@@ -164,7 +164,7 @@ class InSteps(OnTop):
 
 
 @pytest.mark.integration
-def test_a_model_is_searched_as_it_was_trained(eagerly, caplog):
+def test_a_model_is_searched_as_it_was_trained(eagerly, eager_searches, caplog):
     changed = OnTop("transformer_base", 13, 13, **SMALL)
     right = InSteps("transformer_base", 13, 13, **SMALL)
     right.set_weights(changed.get_weights())

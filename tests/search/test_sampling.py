@@ -10,6 +10,8 @@ from t2t_lite.search.constraints import MinLength, NoRepeatedNgrams
 from t2t_lite.search.parts import DEAD
 from t2t_lite.search.sampling import RandomSearch, Sampler, _chosen
 
+pytestmark = pytest.mark.usefixtures("eager_searches")
+
 EOS = 1
 FIRST = [0.0, 0.1, 0.4, 0.3, 0.2]  # what comes first; then always EOS
 N = 4000

@@ -1,6 +1,5 @@
 """Searches over probabilities written by hand: every output, and its score, is known."""
 
-import functools
 import itertools
 import math
 
@@ -17,8 +16,10 @@ from t2t_lite.search.penalties import NO_PENALTY, Penalty
 from t2t_lite.search.sampling import RandomSearch
 from t2t_lite.search.stopping import T2TStopping
 
+pytestmark = pytest.mark.usefixtures("eager_searches")
+
 EOS, A, B = 1, 2, 3
-# For CI alone: each row traces a search, and one of each kind is for every change.
+# For CI alone: one row of each kind is for every change.
 SELDOM = pytest.mark.integration
 NEVER = [0.0, 0.0, 0.0, 0.0]
 
@@ -58,12 +59,11 @@ def table():
 
 
 def search(model, penalty=NO_PENALTY, limit=4, constraints=(), prefix=None, is_prompt=False):
-    found = compiled(model, penalty, constraints, is_prompt)
+    found = made(model, penalty, constraints, is_prompt)
     return found(np.array([[1, 5]]), [limit], None if prefix is None else np.array([prefix]))
 
 
-@functools.cache
-def compiled(model, penalty, constraints=(), is_prompt=False):
+def made(model, penalty, constraints=(), is_prompt=False):
     settings = {"constraints": constraints, "is_prompt": is_prompt}
     return BeamSearch(model, 2, penalty, stopping=T2TStopping(early=False), **settings)
 
@@ -127,7 +127,7 @@ def test_the_length_penalty_leaves_prompts_out(table, penalty, divisor):
     """Whatever the prompts of the other sentences."""
     prompts = [[B, 0, 0], [A, B, 0], [A, B, A]]
     outputs = [(B_, BA, BAB), (AB, ABA), (ABA,)]
-    search = compiled(table, penalty, is_prompt=True)
+    search = made(table, penalty, is_prompt=True)
     found = search(np.array([[1, 5]] * 3), [4] * 3, np.array(prompts))
     for row, (prompt, all_outputs) in enumerate(zip(prompts, outputs, strict=True)):
         start = np.count_nonzero(prompt)

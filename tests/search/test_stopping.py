@@ -89,6 +89,7 @@ def expected_of_marian(log_probs: np.ndarray, alpha: float) -> Hypothesis:
 
 @pytest.mark.parametrize("alpha", [1.0, 0.6, 0.0])
 @pytest.mark.parametrize("ending", [1.0, pytest.param(-1.0, marks=pytest.mark.integration)])
+@pytest.mark.usefixtures("eager_searches")
 def test_the_rule_of_marian(alpha: float, ending: float):
     log_probs = random_log_probs(1, ending)
     search = BeamSearch(
@@ -108,6 +109,7 @@ def test_the_rule_of_marian(alpha: float, ending: float):
 @pytest.mark.parametrize(
     ("stopping", "alpha"), [("never", 1.0), ("never", 0.0), ("false", 1.0), ("true", 1.0)]
 )
+@pytest.mark.usefixtures("eager_searches")
 def test_the_rules_of_transformers(stopping: str, alpha: float):
     log_probs = random_log_probs(0, 1.0)
     search = BeamSearch(
