@@ -494,7 +494,6 @@ def list_file(run, path, always, translations=None):
 
 
 @pytest.mark.integration
-@pytest.mark.usefixtures("eagerly")
 def test_outputs_with_a_short_list_are_of_the_list(translation_run, tmp_path):
     translations = np.zeros([36, 3], np.int32)
     translations[3:33] = np.arange(3, 33)[:, None] % 24 + [4, 6, 9]
