@@ -221,6 +221,7 @@ def test_joined_attention_is_of_the_kind_of_the_pieces_that_were_read(is_aligned
 
 
 @pytest.mark.integration
+@pytest.mark.usefixtures("eagerly", "eager_searches")
 def test_details_of_a_model_without_attention():
     """A line of one piece, and one of several."""
     hparams = registry.hparams("lstm_seq2seq").copy(hidden_size=8, num_hidden_layers=1)
