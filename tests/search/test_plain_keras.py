@@ -164,6 +164,7 @@ class InSteps(OnTop):
 
 
 @pytest.mark.integration
+@pytest.mark.filterwarnings("ignore:You are using a softmax")  # over the one first token
 def test_a_model_is_searched_as_it_was_trained(eagerly, eager_searches, caplog):
     changed = OnTop("transformer_base", 13, 13, **SMALL)
     right = InSteps("transformer_base", 13, 13, **SMALL)
