@@ -5,6 +5,7 @@ import functools
 import re
 
 import pytest
+import tensorflow as tf
 
 from support.limits import strategy_over
 from support.model_kinds import KINDS, VOCAB_SIZE
@@ -45,6 +46,7 @@ _UNREAD = {
 }
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_of_all_hparams_a_run_names_those_that_change_nothing(data_dir, tmp_path, caplog):
     warn_once.cache_clear()
     hparams = registry.hparams("transformer_test").override(f"{HPARAMS},batch_shuffle_size=2")
@@ -71,6 +73,7 @@ _DECODER = {
 _RELATIVE = {"self_attention_type": "dot_product_relative", "max_relative_position": 2}
 
 
+@pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize(
     ("kind", "changes", "unread"),
     [
@@ -95,7 +98,8 @@ def test_what_a_step_does_not_read_of_its_model(kind, changes, unread):
     hparams = registry.hparams(hparams_set).copy(**{**small, **changes})
     hparams.note_reads()
     make = functools.partial(registry.model(name), hparams, VOCAB_SIZE, VOCAB_SIZE)
-    make_step(strategy_over(1), 1, make)._compiled.get_concrete_function()
+    ids = tf.ones((1, 1, 2), tf.int32)
+    make_step(strategy_over(1), 1, make)({"inputs": ids, "targets": ids}, 0)
     of_model = {*hparams.names()} - {*BasicHParams.names()} | basic._OF_MODEL
     assert {*hparams.unread(of_model)} == unread
 
