@@ -32,7 +32,7 @@ def batches(steps):
 
 
 def one_more(layer, **changes):
-    """Returns a function that makes a Transformer which ends in a layer."""
+    """Returns a function that makes a language model which ends in a layer."""
 
     class OneMore(Transformer):
         def make_layers(self):
@@ -43,7 +43,7 @@ def one_more(layer, **changes):
             x = super().hidden(features, training=training)
             return self.more[0](x, training=training)
 
-    return lambda: OneMore("transformer_base", 13, 13, **{**PLAIN, **changes})
+    return lambda: OneMore("transformer_base", 0, 13, **{**PLAIN, **changes})
 
 
 def make_step(make, devices=1):
@@ -228,7 +228,7 @@ def test_a_layer_outside_the_model_is_named(devices):
         def hidden(self, features, training=False):
             return outside(super().hidden(features, training=training))
 
-    step = make_step(lambda: UsesOther("transformer_base", 13, 13, **PLAIN), devices)
+    step = make_step(lambda: UsesOther("transformer_base", 0, 13, **PLAIN), devices)
     with pytest.raises(UsageError, match=r"the loss depends on .*outside/kernel, .*outside/bias"):
         step(batches(1)[0], 0)
 

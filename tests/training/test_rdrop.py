@@ -1,5 +1,7 @@
 """R-Drop: its loss and gradient, and that they are the same for any division of a batch."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -353,13 +355,13 @@ def test_a_classifier_and_a_language_model_learn_with_it(without_inputs):
     def language_model(hparams, _, size):
         return Transformer(hparams, 0, size)
 
-    batch = ragged_batch()
+    batch = joined(ragged_batch())
     if not without_inputs:  # a label and EOS
         label = tf.reduce_max(batch["inputs"], axis=-1, keepdims=True)
         batch["targets"] = tf.concat([tf.maximum(label, 2), tf.ones_like(label)], axis=-1)
     adam = f"{WET},optimizer=adam,learning_rate_constant=0.03"
     model = language_model if without_inputs else TransformerClassifier
-    step = make_step(strategy_over(1), adam, model=model)
+    step = make_step(strategy_over(1), adam, parts=1, model=model)
     losses = []
     for number in range(6):
         assert step(batch, number)
@@ -369,18 +371,22 @@ def test_a_classifier_and_a_language_model_learn_with_it(without_inputs):
     assert np.mean(losses[-2:]) < losses[0] - 0.3
 
 
+@functools.cache
+def moved_totals_and_penalty(dtype):
+    """Returns what a step of a dtype does and finds."""
+    wet = f"{EXACT_DROPOUT},rdrop_alpha={ALPHA},dtype={dtype},batch_size=32"
+    moved, step = train(strategy_over(1), ragged_batch(), wet)
+    return moved, step.window.take(), step.window.take_auxiliary()["rdrop"]
+
+
 @pytest.mark.integration
 @pytest.mark.parametrize("dtype", HALVES)
 def test_half_precision_moves_as_float32_does(dtype, eagerly):
     """Without symbol_dropout, masks are the same if no dtype rounds 1 / (1 - rate)."""
-    batch = ragged_batch()
-    wet = f"{EXACT_DROPOUT},rdrop_alpha={ALPHA}"
-    wanted, step = train(strategy_over(1), batch, wet)
-    found, half = train(strategy_over(1), batch, f"{wet},dtype={dtype},batch_size=32")
+    wanted, totals, penalty = moved_totals_and_penalty("float32")
+    found, half_totals, half_penalty = moved_totals_and_penalty(dtype)
     assert_close(found, wanted, 2 * OPERATIONS, dtype=dtype)  # there and back
-    totals = [one.window.take() for one in (half, step)]
-    assert_close(*(each.loss for each in totals), OPERATIONS, dtype=dtype)
-    penalties = [one.window.take_auxiliary()["rdrop"] for one in (half, step)]
+    assert_close(half_totals.loss, totals.loss, OPERATIONS, dtype=dtype)
     # A sum of differences of log-probabilities.
-    scale = ALPHA * totals[1].loss / totals[1].tokens
-    assert_close(*penalties, OPERATIONS, dtype=dtype, scale=scale)
+    scale = ALPHA * totals.loss / totals.tokens
+    assert_close(half_penalty, penalty, OPERATIONS, dtype=dtype, scale=scale)

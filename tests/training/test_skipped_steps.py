@@ -25,7 +25,9 @@ def batch_of(encoder: ByteTextEncoder, *lines: str) -> dict[str, tf.Tensor]:
 
 @pytest.fixture
 def step() -> TrainStep:
-    hparams = registry.hparams("transformer_test").copy(shared_embedding_and_softmax_weights=False)
+    hparams = registry.hparams("transformer_test").copy(
+        num_hidden_layers=1, shared_embedding_and_softmax_weights=False
+    )
     make = functools.partial(
         registry.model("transformer"), hparams, *[ByteTextEncoder().vocab_size] * 2
     )
