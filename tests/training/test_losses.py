@@ -1,3 +1,5 @@
+import functools
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import numpy as np
@@ -93,23 +95,30 @@ def test_t2t_losses_of_its_logits(golden, config, batch, smoothing, name):
     assert_recorded(logits, targets, smoothing, *recorded)
 
 
-def loss_and_gradients(chunk_tokens: int, tokens: int) -> list[np.ndarray]:
-    """Gradients of hidden features, and of a softmax matrix shared with an embedding."""
+@functools.cache
+def compiled_loss(chunk_tokens: int) -> Callable[[np.ndarray, np.ndarray], list[tf.Tensor]]:
+    """Returns a loss, and its gradients by features and by a matrix shared with an embedding."""
     embedding = Embedding(11, 6)
-    rng = np.random.default_rng(0)
-    embedding.matrix.assign(rng.normal(size=(11, 6)))
-    ids = rng.integers(0, 11, tokens).astype(np.int32)  # including padding
-    factor = rng.normal(size=(tokens, 6)).astype(np.float32)
+    embedding.matrix.assign(np.random.default_rng(1).normal(size=(11, 6)))
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.int32)])
-    def compiled(ids):
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.int32), tf.TensorSpec([None, 6])])
+    def compiled(ids, factor):
         with tf.GradientTape() as tape:
             hidden = factor * embedding(ids[None])[0]
             arguments = OutputProjection(embedding), hidden, ids, 0.1, chunk_tokens
             loss = 2.0 * summed_cross_entropy(*arguments, scale=3.0)
         return [loss, *tape.gradient(loss, [hidden, embedding.matrix.value])]
 
-    return [np.asarray(tf.convert_to_tensor(part)) for part in compiled(ids)]
+    return compiled
+
+
+def loss_and_gradients(chunk_tokens: int, tokens: int) -> list[np.ndarray]:
+    """Gradients of hidden features, and of a softmax matrix shared with an embedding."""
+    rng = np.random.default_rng(0)
+    ids = rng.integers(0, 11, tokens).astype(np.int32)  # including padding
+    factor = rng.normal(size=(tokens, 6)).astype(np.float32)
+    found = compiled_loss(chunk_tokens)(ids, factor)
+    return [np.asarray(tf.convert_to_tensor(part)) for part in found]
 
 
 @pytest.mark.integration

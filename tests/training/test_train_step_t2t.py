@@ -204,7 +204,7 @@ def test_trainings_recorded_here(run):
 @pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize("optimizer", ["adam", "multistep_adam"])
 def test_accumulation_weighs_tokens_and_multistep_adam_weighs_parts(optimizer):
-    hparams = registry.hparams("transformer_test").copy(**NO_DROPOUT)
+    hparams = registry.hparams("transformer_test").copy(num_hidden_layers=1, **NO_DROPOUT)
     hparams = hparams.copy(optimizer=optimizer, optimizer_multistep_accumulate_steps=3)
     model = Transformer(hparams, 20, 20)
     inputs = np.full((3, 2, 4), 5, np.int32)

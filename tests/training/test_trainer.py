@@ -262,7 +262,7 @@ def test_settings_that_were_refused_do_not_stand_in_the_way(data_dir, tmp_path, 
     with pytest.raises(UsageError, match=r"of the type SubwordTextEncoder: set bpe_dropout=0"):
         trainer.run(config(data_dir, folder, hparams="bpe_dropout=0.1"))
     assert not folder.exists()
-    trainer.run(config(data_dir, folder, train_steps=1, random_seed=6))
+    trainer.run(config(data_dir, folder, train_steps=1, random_seed=6, schedule="train"))
     assert run_folder.read_run_settings(str(folder)).random_seed == 6
     with pytest.raises(UserError, match="holds a run with other settings"):
         trainer.run(config(data_dir, folder, hparams="bpe_dropout=0.1", random_seed=6))
