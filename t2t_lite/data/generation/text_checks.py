@@ -23,7 +23,7 @@ _LONG = 20  # characters
 
 # Scripts that are written without spaces: Thai to Tibetan, Burmese, Khmer, Chinese, Japanese.
 _UNSPACED = re.compile("[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
-_EDGES = re.compile(r"^\W+|\W+$")
+_WORD = re.compile(r"\w(?:\S*\w)?")
 _FEWEST_WORDS = 3  # of a sentence, and a quarter of its characters in a script without spaces
 _FEWEST_PAIRS = 24  # on which a profile of two languages is based
 _FEW_PAIRS = 5  # that show whether sides share their words
@@ -67,7 +67,7 @@ def is_sentence(text: str) -> bool:
     """Whether a text has some words that are not names, numbers or symbols."""
     if len(_UNSPACED.findall(text)) >= 4 * _FEWEST_WORDS:
         return True
-    words = (_EDGES.sub("", word) for word in text.split())
+    words = _WORD.findall(text)
     return sum(word.isalpha() and not word[0].isupper() for word in words) >= _FEWEST_WORDS
 
 
@@ -75,8 +75,7 @@ def words(text: str) -> list[str]:
     """Returns the words of a text, or its characters if its script has no spaces."""
     if _UNSPACED.search(text):
         return [character for character in text if character.isalpha()]
-    found = (_EDGES.sub("", word) for word in text.lower().split())
-    return [word for word in found if word and not word.isnumeric()]
+    return [word for word in _WORD.findall(text.lower()) if not word.isnumeric()]
 
 
 class Directions:
