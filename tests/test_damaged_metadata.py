@@ -76,6 +76,22 @@ def broken(sound) -> pathlib.Path:
     return pathlib.Path(shutil.copytree(sound, sound.with_name("broken")))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _plots_are_drawn_once():
+    """Spares drawing the same points again: damage leaves most plots of a report as they are."""
+    drawn: dict[str, str] = {}
+
+    def line_plot(*points: Any, draw=report.line_plot) -> str:
+        key = repr(points)
+        if key not in drawn:
+            drawn[key] = draw(*points)
+        return drawn[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(report, "line_plot", line_plot)
+        yield
+
+
 def config(folder: pathlib.Path) -> TrainerConfig:
     return TrainerConfig(
         data_dir="data",

@@ -61,7 +61,8 @@ def linearize(tree: Tree) -> tuple[list[str], list[str]]:
     tree gets a slash behind it, unlike in T2T: `(TOP (NP (NP dogs)))` becomes `NP NP/ /NP`.
     `delinearize` inverts this for normalised trees if no label begins with a slash.
     """
-    inner = list(tree.walk())[1:-1]
+    walk = list(tree.walk())
+    inner = walk[1:-1]
     labels = {node.label for node, _ in inner if node.word is None}
     symbols = [
         f"/{node.label}"
@@ -71,7 +72,7 @@ def linearize(tree: Tree) -> tuple[list[str], list[str]]:
         else node.label
         for node, begins in inner
     ]
-    return tree.words(), symbols
+    return [node.word for node, _ in walk if node.word is not None], symbols
 
 
 def _is_ambiguous(tag: str, phrase_labels: Collection[str]) -> bool:

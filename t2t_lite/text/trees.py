@@ -133,7 +133,7 @@ def parse_tree(text: str) -> Tree:
     if len(trees) != 1:
         raise DataError(f"expected one tree, got {len(trees)}; write one bracket around each")
     (tree,) = trees
-    if not isinstance(tree, Tree) or not tree.words():
+    if not isinstance(tree, Tree) or all(node.word is None for node, _ in tree.walk()):
         raise DataError("a tree without words; remove it")
     return tree
 

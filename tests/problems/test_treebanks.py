@@ -44,6 +44,15 @@ def samples(name, tmp_dir, split):
     return list(registry.problem(name).generate_samples("", str(tmp_dir), split))
 
 
+@pytest.fixture(scope="module")
+def sample(shared_data):
+    """The samples of `parsing_treebank_sample` by split."""
+    return {
+        split: samples("parsing_treebank_sample", shared_data, split)
+        for split in ("train", "eval", "test")
+    }
+
+
 # ---- the Penn Treebank
 
 
@@ -129,16 +138,15 @@ def test_missing_sections_are_named(tmp_path):
 
 
 @pytest.mark.integration
-def test_the_sample_is_split_by_file_number(shared_data, tmp_path):
+def test_the_sample_is_split_by_file_number(sample, shared_data, tmp_path):
     counts = {"train": 3068, "eval": 185, "test": 143}
-    for split, count in counts.items():
-        assert len(samples("parsing_treebank_sample", shared_data / "treebank", split)) == count
+    assert {split: len(found) for split, found in sample.items()} == counts
     archive = next((shared_data / "treebank").glob("*.tgz"))
     with tarfile.open(archive) as tar:
         tar.extractall(tmp_path, filter="data")
     for split in ("eval", "test"):
-        from_archive = samples("parsing_treebank_sample", shared_data, split)
-        assert samples("parsing_treebank_sample", tmp_path, split) == from_archive
+        for folder in (shared_data / "treebank", tmp_path):
+            assert samples("parsing_treebank_sample", folder, split) == sample[split]
 
 
 @pytest.mark.integration
@@ -343,15 +351,14 @@ def test_craft(shared_data):
 
 
 @pytest.mark.integration
-def test_crafts_training_trees_may_be_added_to_the_sample(shared_data):
+def test_crafts_training_trees_may_be_added_to_the_sample(sample, shared_data):
     problem = registry.problem("parsing_treebank_sample_craft")
     training = problem.generate_samples("", str(shared_data), "train")
     last, first = itertools.islice(training, 3067, 3069)
-    assert last == samples("parsing_treebank_sample", shared_data, "train")[-1]
+    assert last == sample["train"][-1]
     assert first["targets"].split()[0] == "TITLE"  # a label of CRAFT's alone
     for split in ("eval", "test"):
-        added = samples("parsing_treebank_sample_craft", shared_data, split)
-        assert added == samples("parsing_treebank_sample", shared_data, split)
+        assert samples("parsing_treebank_sample_craft", shared_data, split) == sample[split]
 
 
 @pytest.mark.integration
