@@ -100,7 +100,7 @@ def test_streaming_and_scoring(script, tmp_path):
 
 
 @pytest.mark.integration
-def test_training_and_then_fitting_on_the_same_data(script, few_sentences, request):
+def test_training_and_then_fitting_on_the_same_data(script, few_sentences, eagerly):
     metrics = 'metrics=["bleu", "chrf"]'
     changes = {
         "train_steps=2000": 'train_steps=2, schedule="train"',
@@ -111,7 +111,6 @@ def test_training_and_then_fitting_on_the_same_data(script, few_sentences, reque
     assert (run.hparams.num_encoder_layers, run.hparams.num_decoder_layers) == (1, 1)
     assert [path.name for path in run.folder.glob("model.ckpt-*.index")] == ["model.ckpt-2.index"]
     assert isinstance(run.translator(beam_size=1, extra_length=2)("1 and 2"), str)
-    request.getfixturevalue("eagerly")  # what follows is traced for one step only
     fitted = script(
         "Train a model with Keras alone",
         number=1,

@@ -33,7 +33,7 @@ def _value(code: str, names: dict[str, object]) -> object:
 
 
 @pytest.mark.integration
-def test_every_cell_runs(few_sentences, tmp_path, monkeypatch):
+def test_every_cell_runs(few_sentences, eagerly, tmp_path, monkeypatch):
     monkeypatch.setattr("pathlib.Path.home", lambda: tmp_path)
     shown = types.SimpleNamespace(HTML=str)
     monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(display=shown))

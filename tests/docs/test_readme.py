@@ -72,7 +72,7 @@ def test_the_model_translates_the_sentence(pages, tmp_path):
 
 
 @pytest.mark.integration
-def test_the_quick_start(pages, few_sentences, tmp_path):
+def test_the_quick_start(pages, few_sentences, eagerly, tmp_path):
     blocks = pages["README.md"].blocks("bash")
     first, _, *rest = [block for block in blocks if block.heading == "Quick start"]
     printed = []
