@@ -91,7 +91,7 @@ def test_the_vocabulary_is_of_articles_and_highlights(problem, raw, tmp_path):
 
 
 @pytest.mark.integration
-def test_training_is_evaluated_by_rouge(problem, raw, tmp_path):
+def test_training_is_evaluated_by_rouge(problem, raw, eagerly, tmp_path):
     pytest.importorskip("rouge_score")
     data, run = tmp_path / "data", tmp_path / "run"
     generate_data(problem, str(data), str(raw), DatagenOptions(num_workers=1))
