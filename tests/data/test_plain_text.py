@@ -73,7 +73,7 @@ class Concat(TextConcat2ClassProblem, Labels):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _problems():
+def _problems(few_shards):
     with toys():
         named = (PLAIN, Plain), ("label_toy", Labels), ("concat_toy", Concat), ("both_toy", Both)
         for name, kind in named:

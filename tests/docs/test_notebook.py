@@ -13,6 +13,7 @@ from support.open_model_files import marian_folder
 from support.pages import ROOT, run_here
 
 _PATH = ROOT / "docs" / "hello_t2t.ipynb"
+_ONE_LAYER = "num_encoder_layers=1,num_decoder_layers=1"
 
 
 def _cells(kind: str) -> list[str]:
@@ -39,7 +40,7 @@ def test_every_cell_runs(few_sentences, eagerly, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(display=shown))
     monkeypatch.setitem(sys.modules, "IPython.display", shown)
     changes = {
-        "train_steps=2000": 'train_steps=2, schedule="train", hparams="num_hidden_layers=1"',
+        "train_steps=2000": f'train_steps=2, schedule="train", hparams="{_ONE_LAYER}"',
         '"word_error_rate"]': '"word_error_rate"], beam_size=1, extra_length=1',
         'translator("newest")': 'translator("newest", beam_size=1, extra_length=1)',
     }
