@@ -300,9 +300,7 @@ def test_each_side_has_its_own_vocabulary(chinese_data):
 
 
 @pytest.mark.integration
-def test_english_to_chinese_from_archives_to_scored_output(
-    chinese_data, eagerly, tmp_path, capsys
-):
+def test_english_to_chinese_from_archives_to_scored_output(chinese_data, eagerly, tmp_path, capsys):
     run = tmp_path / "run"
     config = small_runs.make_config(
         chinese_data, run, problem="translate_enzh_wmt8k", train_steps=2

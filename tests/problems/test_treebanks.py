@@ -11,6 +11,7 @@ from support.archives import write_archive
 from t2t_lite import registry
 from t2t_lite.data import records
 from t2t_lite.data.generation.generator import generate_data
+from t2t_lite.data.problem import three_splits
 from t2t_lite.errors import DataError, UserError
 from t2t_lite.problems import treebanks
 from t2t_lite.text import linear_trees, trees
@@ -22,9 +23,10 @@ SYMBOLS = "S NP DT NN /NP VP VBZ /VP /S"
 
 
 class SmallSample(treebanks.ParsingTreebankSample):
-    """A vocabulary that is quick to build."""
+    """A vocabulary that is quick to build, and few files."""
 
     base_name = "parsing_treebank_sample"
+    dataset_splits = three_splits(2)
     approx_vocab_size = 500
 
 

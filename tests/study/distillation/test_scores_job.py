@@ -24,6 +24,8 @@ from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.decoding.batch_journal import OutputLine
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.errors import DataError, UsageError, UserError
+from t2t_lite.models.seq2seq import Seq2Seq
+from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.study.distillation import scores_job
 from t2t_lite.study.distillation.scores_config import ScoresConfig
 from t2t_lite.study.distillation.scores_job import explained
@@ -87,11 +89,8 @@ def scored(config: ScoresConfig) -> list[float]:
     return [float(line) for line in read_lines(config.pair_scores)]
 
 
-def entropy(folder: str, source: str, target: str) -> float:
+def entropy(model: Seq2Seq, source: str, target: str) -> float:
     """Returns the cross-entropy of a token of the target, from the logits of this pair alone."""
-    from t2t_lite.runs.run_folder import RunFolder
-
-    model, *_ = RunFolder.open(folder).load_model()
     ids = [np.array([[*copying.BYTES["inputs"].encode(text), EOS_ID]]) for text in (source, target)]
     logits = np.asarray(model({"inputs": ids[0], "targets": ids[1]}), np.float64)[0]
     log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
@@ -138,9 +137,10 @@ def test_each_pair_has_the_score_that_it_has_alone(config, runs, capsys):
     others = whole[2:] + whole[:2]
     directions = []
     for run, (x, y) in zip(runs, ((0, 1), (1, 0)), strict=True):
-        own = [entropy(run, pair[x], pair[y]) for pair in whole]
+        model, *_ = RunFolder.open(run).load_model()
+        own = [entropy(model, pair[x], pair[y]) for pair in whole]
         of_other = [
-            entropy(run, other[x], pair[y]) for pair, other in zip(whole, others, strict=True)
+            entropy(model, other[x], pair[y]) for pair, other in zip(whole, others, strict=True)
         ]
         mean = sum(of_other) / 5
         directions.append([1 - 2 * a / (b + mean) for a, b in zip(own, of_other, strict=True)])
