@@ -18,6 +18,7 @@ from t2t_lite.text.bad_input import BadInput
 FILES = {"usr/a.html": "first\nlast\n", "usr/b.txt": "other\n"}
 VERSION = {"debian-binary": b"2.0\n"}
 DATA = lzma.compress(tar_bytes(FILES))
+PACKAGE = package_bytes(FILES)
 
 
 def pages(path) -> list[list[str]]:
@@ -53,7 +54,7 @@ def test_members_may_have_odd_sizes_and_names_that_end_in_a_slash(tmp_path):
         (ar_bytes(VERSION | {"data.tar.zst": b"x"}), r"its files are in 'data.tar.zst'; expected"),
         (ar_bytes(VERSION | {"data.tar": tar_bytes(FILES)}), "its files are in 'data.tar'"),
         (ar_bytes(VERSION) + b"data.tar.xz", "truncated at byte 83, in a header"),
-        (package_bytes(FILES)[:-9], "truncated: the member 'data.tar.xz' has"),
+        (PACKAGE[:-9], "truncated: the member 'data.tar.xz' has"),
         (ar_bytes(VERSION) + b"x" * 60, "header of a member at byte 72 is damaged"),
         (ar_bytes(VERSION | {str(i): b"" for i in range(20)}), "more than 16 members"),
         (ar_bytes(VERSION | {"data.tar.xz": DATA[:100]}), "damaged or truncated"),
@@ -91,10 +92,9 @@ def test_unpacked_size_is_bounded_before_anything_is_unpacked(tmp_path):
 @given(st.integers(0, 400), st.binary(min_size=1, max_size=12), st.booleans())
 @example(8, b"\xff" * 12, False)
 def test_any_changed_or_cut_package_is_read_or_refused(tmp_path_factory, position, change, cut):
-    whole = package_bytes(FILES)
     end = position if cut else position + len(change)
     path = tmp_path_factory.getbasetemp() / "changed.deb"
-    path.write_bytes(whole[:position] + change + (b"" if cut else whole[end:]))
+    path.write_bytes(PACKAGE[:position] + change + (b"" if cut else PACKAGE[end:]))
     with contextlib.suppress(DataError):
         assert pages(path) in ([["first", "last"]], [])
 
