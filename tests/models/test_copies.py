@@ -33,7 +33,7 @@ def steps_of(model, inputs, ids=IDS):
 @pytest.mark.parametrize("kind", kinds(integration=LAYERS))
 def test_every_model_decodes_in_bfloat16(kind, features):
     """As a copy and as trained; for one sentence as for three. Matrices are stored in the type."""
-    inputs = features["inputs"]
+    inputs = features["inputs"][:, :4]
     narrow, mixed = in_dtype(model_of(kind), "bfloat16"), model_of(kind, dtype="bfloat16")
     exact, found = (steps_of(model, inputs) for model in (model_of(kind), narrow))
     roundings = roundings_of(narrow, inputs.shape[1])

@@ -26,6 +26,8 @@ FEATURES = {
 }
 pytestmark = pytest.mark.integration  # models with layers of others are traced
 
+# Models are called once to be made; without dropout, that call takes less.
+DRY_AND_SMALL = {**SMALL, **DRY}
 OWN = ("alone", "listed", "by_name", "sequential", "functional", "above")
 
 
@@ -41,7 +43,7 @@ def outputs_of(model):
 
 def own_weights(model):
     """The weights of a model that a Transformer of its sizes lacks."""
-    plain = [*Transformer("transformer_base", 13, 13, **SMALL).weights]
+    plain = [*Transformer("transformer_base", 13, 13, **DRY_AND_SMALL).weights]
     assert len(model.weights) > len(plain)
     inside = [model.alone, *model.listed, *model.by_name.values(), model.sequential]
     inside += [model.functional, *model.encoder.above]
@@ -66,7 +68,7 @@ def test_a_model_whose_layers_have_weights_is_not_called(monkeypatch):
         raise AssertionError("called")
 
     monkeypatch.setattr(Transformer, "call", refuse)
-    assert Transformer("transformer_base", 13, 13, **SMALL).built
+    assert Transformer("transformer_base", 13, 13, **DRY_AND_SMALL).built
 
 
 def test_the_call_draws_initial_weights_alone():
@@ -101,7 +103,7 @@ def test_a_language_model_is_called_with_targets_alone():
         def hidden(self, features, training=False):
             return self.alone[0](super().hidden(features, training=training))
 
-    assert len(OwnLanguageModel("transformer_base", 0, 13, **SMALL).alone[0].weights) == 2
+    assert len(OwnLanguageModel("transformer_base", 0, 13, **DRY_AND_SMALL).alone[0].weights) == 2
 
 
 # ---- copies
@@ -136,14 +138,14 @@ def test_the_names_of_weights_in_attributes_are_those_of_attributes(tmp_path):
     """A run of before continues: other layers do not change how weights are called."""
     path = tf.train.Checkpoint(model=with_own_layers()).write(tmp_path / "checkpoint")
     names = {name for name, _ in tf.train.list_variables(path)}
-    plain = tf.train.Checkpoint(model=Transformer("transformer_base", 13, 13, **SMALL))
+    plain = tf.train.Checkpoint(model=Transformer("transformer_base", 13, 13, **DRY_AND_SMALL))
     before = {name for name, _ in tf.train.list_variables(plain.write(tmp_path / "plain"))}
     assert before <= names
     assert "model/alone/bias/.ATTRIBUTES/VARIABLE_VALUE" in names
 
 
 def test_a_weight_without_a_name_is_refused(tmp_path):
-    model = InASet("transformer_base", 13, 13, **SMALL)
+    model = InASet("transformer_base", 13, 13, **DRY_AND_SMALL)
     with pytest.raises(UsageError, match=r"InASet: .*kernel.*keep the layer in an attribute"):
         tf.train.Checkpoint(model=model).write(tmp_path / "checkpoint")
 
@@ -160,14 +162,14 @@ def test_layers_under_keys_that_are_spelled_alike_are_refused(tmp_path):
             x = super().hidden(features, training=training)
             return self.by_key["1"](self.by_key[1](x))
 
-    model = Alike("transformer_base", 13, 13, **SMALL)
+    model = Alike("transformer_base", 13, 13, **DRY_AND_SMALL)
     with pytest.raises(UsageError, match=r"Alike: .*kernel.* under a key of its own"):
         tf.train.Checkpoint(model=model).write(tmp_path / "checkpoint")
 
 
 def test_an_encoder_alone_is_built_by_its_first_call(tmp_path):
     ids = FEATURES["inputs"]
-    encoder = OwnEncoder("transformer_base", 13, **SMALL)
+    encoder = OwnEncoder("transformer_base", 13, **DRY_AND_SMALL)
     assert not encoder.built
     wanted = np.asarray(encoder(ids))
     assert encoder.built
@@ -175,7 +177,7 @@ def test_an_encoder_alone_is_built_by_its_first_call(tmp_path):
     loaded = keras.saving.load_model(tmp_path / "encoder.keras")
     np.testing.assert_array_equal(loaded(ids), wanted)
     given = keras.Input((None,), dtype="int32")
-    keras.Model(given, OwnEncoder("transformer_base", 13, **SMALL)(given)).save(
+    keras.Model(given, OwnEncoder("transformer_base", 13, **DRY_AND_SMALL)(given)).save(
         tmp_path / "functional.keras"
     )
     functional = keras.saving.load_model(tmp_path / "functional.keras")
@@ -230,7 +232,7 @@ def test_a_layer_that_comes_late_is_named():
                 self.late = [a_dense()]
             return self.late[0](super().hidden(features, training=training))
 
-    model = Late("transformer_base", 13, 13, **{**SMALL, **DRY})
+    model = Late("transformer_base", 13, 13, **DRY_AND_SMALL)
     known = KnownWeights(model)
     known.require_no_others()
     model(FEATURES)
@@ -278,8 +280,8 @@ class WithBuiltEncoder(Transformer):
 
 @pytest.mark.parametrize(("kind", "more"), [(BuiltLate, 3), (BuiltAlone, 2), (WithBuiltEncoder, 2)])
 def test_a_build_of_its_own_makes_weights_before_training(kind, more):
-    model = kind("transformer_base", 13, 13, **SMALL)
-    plain = Transformer("transformer_base", 13, 13, **SMALL)
+    model = kind("transformer_base", 13, 13, **DRY_AND_SMALL)
+    plain = Transformer("transformer_base", 13, 13, **DRY_AND_SMALL)
     assert len(model.weights) == len(plain.weights) + more
     assert model.built
     assert all(layer.built for layer in model._flatten_layers())

@@ -38,7 +38,7 @@ def test_ids_of_any_dtype(model, features):
 
     def logits(dtype, training):
         model.seeds.state.assign([3, 0])
-        given = {name: ids.astype(dtype) for name, ids in features.items()}
+        given = {name: ids[:, :4].astype(dtype) for name, ids in features.items()}
         return numpy_of(model(given, training=training))
 
     for training, dtypes in ((False, ("float32",)), (True, ("float64", "uint8"))):

@@ -19,6 +19,7 @@ from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.search.parts import DEAD
 from t2t_lite.search.penalties import Penalty
 from t2t_lite.search.stopping import T2TStopping
+from t2t_lite.training.step import TrainStep
 
 EOS = 1
 VOCABULARY, LIMIT, ALPHA = 4, 3, 0.6
@@ -103,17 +104,19 @@ def _batch(parts: int) -> dict[str, tf.Tensor]:
 def test_two_and_four_devices_equal_one(dropouts, kind):
     """Four parts, on two devices that accumulate, and the same sentences as one part."""
 
-    def weights_after(devices: int, parts: int, steps: int = 1) -> np.ndarray:
+    def step_on(devices: int, parts: int) -> TrainStep:
         settings = {"optimizer": "sgd", "learning_rate_schedule": "constant"}
         settings |= {"learning_rate_constant": 0.1, **dict.fromkeys(dropouts, 0.0)}
-        step = make_step(strategy_over(devices), parts, lambda: make_untrained(kind, **settings))
-        for number in range(steps):
-            assert step(_batch(parts), number)
-        return weights_of(step.model)
+        return make_step(strategy_over(devices), parts, lambda: make_untrained(kind, **settings))
 
-    before, together = weights_after(1, 1, steps=0), weights_after(1, 1)
+    one = step_on(1, 1)
+    before = weights_of(one.model)
+    assert one(_batch(1), 0)
+    together = weights_of(one.model)
     assert np.abs(together - before).max() > 1e-3
     # There, back, and over all tokens.
-    terms = 2 * terms_of(make_untrained(kind), 7) + 7 * 3 * PARTS
+    terms = 2 * terms_of(one.model, 7) + 7 * 3 * PARTS
     for devices in (2, 4):
-        assert_close(weights_after(devices, PARTS), together, terms)
+        step = step_on(devices, PARTS)
+        assert step(_batch(PARTS), 0)
+        assert_close(weights_of(step.model), together, terms)

@@ -93,8 +93,8 @@ class WithOwnLayers(Transformer):
 
 
 def with_own_layers(**changes: Any) -> WithOwnLayers:
-    """Returns a small model."""
-    return WithOwnLayers("transformer_base", 13, 13, **{**SMALL, **changes})
+    """Returns a small model without dropout, whose first call is made when it is."""
+    return WithOwnLayers("transformer_base", 13, 13, **{**SMALL, **DRY, **changes})
 
 
 class OnTop(Transformer):
