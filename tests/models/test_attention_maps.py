@@ -1,5 +1,6 @@
 """Maps hold the weights that the model attended with, and leave nothing behind."""
 
+import functools
 import itertools
 
 import numpy as np
@@ -26,8 +27,13 @@ def model(model):
     return model
 
 
+@functools.cache
+def maps_of(kind):
+    return attention_maps(model_of(kind), SOURCE, TARGET)
+
+
 def test_maps_of_all_layers(kind, model):
-    maps = attention_maps(model, SOURCE, TARGET)
+    maps = maps_of(kind)
     assert {*maps} == {*model.attention_layers()} <= {*SIZES}
     for name, layers in maps.items():
         assert len(layers) >= len(model.attention_layers()[name]) >= 1
@@ -62,7 +68,7 @@ def test_maps_of_all_layers(kind, model):
     ],
 )
 def test_a_map_for_each_layer_or_step_and_each_head(model_kind, heads):
-    maps = attention_maps(model_of(model_kind), SOURCE, TARGET)
+    maps = maps_of(model_kind)
     assert {name: [len(weights) for weights in layers] for name, layers in maps.items()} == heads
 
 
@@ -73,7 +79,7 @@ def test_the_last_layer_is_what_a_search_sees(kind, model):
     _, expected = with_attention(model, lambda: model(features))
     layers = [layer for group in model.attention_layers().values() for layer in group]
     assert all(layer.attention_hook is None for layer in layers)
-    maps = attention_maps(model, SOURCE, TARGET)
+    maps = maps_of(kind)
     layers = maps["encoder_decoder"] if kind == "conv_s2s" else maps["encoder_decoder"][-1:]
     found = np.mean(layers, axis=(0, 1))
     assert_close(found, expected[0], terms_of(model, S))
@@ -95,8 +101,8 @@ def test_the_first_layer_by_hand():
         )  # an exponent's error is the error of its result
 
 
-def test_no_hook_is_left(model, monkeypatch):
-    attention_maps(model, SOURCE, TARGET)
+def test_no_hook_is_left(kind, model, monkeypatch):
+    maps_of(kind)
     hidden = model.hidden
 
     def fail(features):

@@ -57,12 +57,15 @@ def test_an_exported_beam_of_all_hypotheses_is_exhaustive_search(kind, tmp_path)
     if kind in AS_IT_RUNS:
         ids, scores = search(inputs, limits)
         results.append((np.where(ids == EOS, 0, ids), scores))
+    outputs = [
+        sorted(all_outputs(model, source[:limit]))
+        for source, limit in zip(inputs, limits, strict=True)
+    ]
     for found_ids, found_scores in results:
         rows = np.pad(found_ids, [(0, 0), (0, 0), (0, LIMIT)])[:, :, :LIMIT]
-        for sentence, limit in enumerate(limits):
+        for sentence, wanted in enumerate(outputs):
             pairs = zip(rows[sentence].tolist(), np.array(found_scores[sentence]), strict=True)
             found = sorted(pair for pair in pairs if pair[1] > DEAD)
-            wanted = sorted(all_outputs(model, inputs[sentence, :limit]))
             assert [output for output, _ in found] == [output for output, _ in wanted]
             terms = terms_of(model, LIMIT) + LIMIT * (VOCABULARY + 1)
             assert_close(*([score for _, score in side] for side in (found, wanted)), terms)

@@ -35,8 +35,9 @@ def rows_of(*pairs, padding=0):
 def features_by(translator: Seq2Seq, source: list[int], output: list[int]) -> np.ndarray:
     """The means over an output, which a translator reads as in training."""
     features = {"inputs": np.array([source]), "targets": np.array([output])}
-    states = np.array(translator.hidden(features), np.float64)[0]
-    logits = np.array(translator(features), np.float64)[0]
+    hidden = translator.hidden(features)
+    states = np.array(hidden, np.float64)[0]
+    logits = np.array(translator.output_projection(hidden), np.float64)[0]
     log_probs = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
     rows = np.array(translator.softmax_embedding.matrix, np.float64)[output]
     products = states * rows

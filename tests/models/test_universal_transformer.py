@@ -29,6 +29,17 @@ from t2t_lite.study.paper.parameter_counts import abstract_model
 SIDES = {"encoder": "inputs", "decoder": "targets"}
 
 
+@pytest.fixture(scope="module")
+def recorded_folder(golden):
+    return golden / "compared" / "universal_transformer_act"
+
+
+@pytest.fixture(scope="module")
+def recorded_model(recorded_folder):
+    """The model with adaptive computation time that T2T's numbers are of; no test changes it."""
+    return t2t_weights.golden_transformer(recorded_folder)[0]
+
+
 def pondering_of(model, features, monkeypatch):
     """What adaptive computation time spends on the positions of a batch, by side."""
     seen = {}
@@ -50,10 +61,9 @@ def pondering_of(model, features, monkeypatch):
 
 @pytest.mark.integration
 @pytest.mark.parametrize("batch", ["a", "b/4"])
-def test_positions_ponder_as_in_t2t(golden, batch, monkeypatch):
-    folder = golden / "compared" / "universal_transformer_act"
-    model, _ = t2t_weights.golden_transformer(folder)
-    recorded = np.load(folder / "forward.npz")
+def test_positions_ponder_as_in_t2t(recorded_folder, recorded_model, batch, monkeypatch):
+    model = recorded_model
+    recorded = np.load(recorded_folder / "forward.npz")
     features = {name: recorded[f"{batch}/{name}"] for name in SIDES.values()}
     length = max(ids.shape[1] for ids in features.values())
     for side, (times, remainders) in pondering_of(model, features, monkeypatch).items():
@@ -66,14 +76,13 @@ def test_positions_ponder_as_in_t2t(golden, batch, monkeypatch):
 
 
 @pytest.mark.integration
-def test_the_loss_is_the_mean_cost_of_a_token(golden):
+def test_the_loss_is_the_mean_cost_of_a_token(recorded_folder, recorded_model):
     """T2T's loss is over padding, too: compared where there is none."""
-    folder = golden / "compared" / "universal_transformer_act"
-    trained, _ = t2t_weights.golden_transformer(folder)
+    trained = recorded_model
     rates = ("layer_prepostprocess_dropout", "attention_dropout", "relu_dropout")
     model = type(trained)(trained.hparams.copy(**dict.fromkeys(rates, 0.0)), 52, 52)
     model.set_weights(trained.get_weights())
-    recorded = np.load(folder / "forward.npz")
+    recorded = np.load(recorded_folder / "forward.npz")
 
     def loss(features):
         _, statistics = hidden_and_statistics(model, features, training=True)
