@@ -1,6 +1,7 @@
 """Attention to the source whose first head learns a word alignment."""
 
 import contextlib
+import contextvars
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -34,7 +35,6 @@ class GuidedAttention(EncoderDecoderAttention, AuxiliaryLayer):
     def __init__(self, channels: int, heads: int, weight: float, **kwargs: Any) -> None:
         super().__init__(channels, heads, **kwargs)
         self.weight = weight
-        self._alignment: keras.KerasTensor | None = None
 
     @property
     def statistics_shapes(self) -> Mapping[str, tuple[int, ...]]:
@@ -54,11 +54,11 @@ class GuidedAttention(EncoderDecoderAttention, AuxiliaryLayer):
             alignment: [B, T], the source position that each target position is aligned to, from 1;
                 0: none.
         """
-        self._alignment = alignment
+        token = _guide.set((self, alignment))
         try:
             yield
         finally:
-            self._alignment = None
+            _guide.reset(token)
 
     def alignment(self, weights: keras.KerasTensor) -> keras.KerasTensor:
         """Returns the weights [B, Q, S] of the first head alone, which aligns."""
@@ -67,9 +67,10 @@ class GuidedAttention(EncoderDecoderAttention, AuxiliaryLayer):
     def observe(self, weights: keras.KerasTensor) -> None:
         """Adds the loss of the weights [B, H, T, S], if they are supervised."""
         super().observe(weights)
-        if self._alignment is None:
+        guided, alignment = _guide.get()
+        if guided is not self:
             return
-        alignment, size = self._alignment, ops.shape(weights)[3]
+        size = ops.shape(weights)[3]
         # A source that was truncated may have lost the position.
         is_aligned = (alignment > 0) & (alignment <= size)
         places = ops.where(is_aligned, alignment - 1, 0)[..., None]  # [B, T, 1]
@@ -82,6 +83,10 @@ class GuidedAttention(EncoderDecoderAttention, AuxiliaryLayer):
                 "aligned": ops.sum(ops.cast(is_aligned, "float32")),
             }
         )
+
+
+# The layer that is supervised, and its alignment.
+_guide = contextvars.ContextVar[tuple[GuidedAttention | None, Any]]("guide", default=(None, None))
 
 
 def of_hparams(hparams: TransformerHParams, **arguments: Any) -> GuidedAttention:

@@ -1,5 +1,7 @@
 """Recomputes activations in the backward pass instead of keeping them."""
 
+import contextvars
+import functools
 from collections.abc import Callable
 
 import keras
@@ -16,7 +18,8 @@ def recomputed(
     state is saved and restored, so that both passes draw the same masks, which are those of a
     model that keeps its activations.
 
-    Statistics of auxiliary losses are results of the wrapped layer, too.
+    Statistics of auxiliary losses are results of the wrapped layer, too. Both passes see the same
+    context variables: what a caller set around the first is over at the second.
 
     Args:
         layer: maps tensors to a tensor; draws from `seeds` only.
@@ -27,7 +30,6 @@ def recomputed(
         start = seeds.state.value * 1  # a copy: in eager mode the value is the variable itself
         owners: list[AuxiliaryLayer] = []
 
-        @keras.remat
         def pure(
             *tensors: keras.KerasTensor,
         ) -> tuple[keras.KerasTensor, keras.KerasTensor, list[Statistics]]:
@@ -39,7 +41,9 @@ def recomputed(
             owners[:] = collected
             return result, end, list(collected.values())
 
-        result, end, statistics = pure(*tensors)
+        context = contextvars.copy_context()
+        repeatable = keras.remat(functools.partial(context.run, pure))
+        result, end, statistics = repeatable(*tensors)
         seeds.state.assign(end)
         for owner, sums in zip(owners, statistics, strict=True):
             owner.add_statistics(sums)

@@ -92,6 +92,16 @@ def test_any_division_of_a_batch_is_the_same(overrides):
         assert one[1][0] > one[1][1] > 0, "it must have learnt"
 
 
+@pytest.mark.usefixtures("eagerly")
+def test_recomputed_layers_are_guided_alike():
+    """Their second pass is in the backward pass, after the call that is guided."""
+    one, again = (
+        train(strategy_over(1), joined(aligned_batch()), f"{DRY},recompute_activations={on}", 1)
+        for on in (0, 1)
+    )
+    assert_same(again, one, TERMS)
+
+
 @pytest.mark.integration
 def test_compiled_steps_are_the_same(request):
     batch = joined(aligned_batch())
