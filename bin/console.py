@@ -61,10 +61,10 @@ def _uncollected_import() -> Iterator[None]:
 
 @contextlib.contextmanager
 def quiet_tensorflow() -> Iterator[None]:
-    """Lets `import tensorflow` be a `quiet_import`, wherever it comes first in the block.
+    """Lets the first import of TensorFlow or Keras in the block be a `quiet_import`.
 
-    It then loads neither jax nor Matplotlib. Much of this package imports TensorFlow only when
-    something needs it.
+    They load one another, and then neither jax nor Matplotlib. Much of this package imports
+    TensorFlow only when something needs it.
     """
     with _finding_first(_QuietTensorFlow()):
         yield
@@ -90,27 +90,26 @@ class _Unneeded(importlib.abc.MetaPathFinder):
 
         Keras may need jax, as its backend.
         """
-        if fullname == "matplotlib" or (fullname == "jax" and "keras" not in sys.modules):
+        is_backend = "keras.src.backend.jax" in sys.modules
+        if fullname == "matplotlib" or (fullname == "jax" and not is_backend):
             raise ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
 
 
 class _QuietTensorFlow(importlib.abc.MetaPathFinder):
-    _name = "tensorflow"
-
     def __init__(self) -> None:
-        self._is_asked = False
+        self._asked = ""
 
     def find_spec(
         self, fullname: str, path: Any = None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         """Returns what the others find, which then executes the module quietly."""
-        if fullname != self._name or self._is_asked:
+        if fullname not in ("keras", "tensorflow") or fullname == self._asked:
             return None
-        self._is_asked = True
+        self._asked = fullname
         try:
             spec = importlib.util.find_spec(fullname)
         finally:
-            self._is_asked = False
+            self._asked = ""
         if spec and spec.loader:
             execute = spec.loader.exec_module
 

@@ -5,6 +5,7 @@ drops such as `</>`, and what it makes of malformed tags differs between release
 """
 
 import enum
+import functools
 import html
 from collections.abc import Iterator, Mapping
 from html.entities import html5
@@ -242,8 +243,14 @@ _PLAIN = rf"""(?=[<`:\x20]) (?:
 )"""
 
 
+@functools.cache
 def _pattern(kind: str) -> regex.Pattern[str]:
-    """Returns what finds the next tag, entity, opening or protected piece."""
+    """Returns what finds the next tag, entity, opening or protected piece.
+
+    Few processes need it, and each kind takes 0.05 seconds to compile.
+    """
+    if kind == PLACEHOLDERS:
+        return regex.compile(rf"{_PLAIN} | {_PLACEHOLDER}", _FLAGS)
     starts = [opening.start for opening in _OPENINGS[kind]]
     openings = "|".join(f"(?P<opened{i}>{start})" for i, start in enumerate(starts))
     attributes, name = _ATTRIBUTES[kind], _NAME[kind]
@@ -263,11 +270,6 @@ def _pattern(kind: str) -> regex.Pattern[str]:
     )
 
 
-_PATTERNS = {
-    HTML: _pattern(HTML),
-    XML: _pattern(XML),
-    PLACEHOLDERS: regex.compile(rf"{_PLAIN} | {_PLACEHOLDER}", _FLAGS),
-}
 _ENDS = {
     opening: regex.compile(opening.end, _FLAGS) for kind in _OPENINGS for opening in _OPENINGS[kind]
 }
@@ -322,7 +324,7 @@ def _found(
     # from each would take the square of n.
     ends: dict[_Opening, regex.Match[str] | None] = {}
     place = 0
-    while match := _PATTERNS[kind].search(segment, place):
+    while match := _pattern(kind).search(segment, place):
         groups = match.groupdict()
         start, place = match.span()
         if (bracketed := groups["bracketed"]) and not is_code(bracketed, pairs):
