@@ -8,8 +8,10 @@ import codecs
 import functools
 import gc
 import importlib
+import itertools
 import logging
 import os
+import re
 import sys
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,6 +29,8 @@ from t2t_lite.errors import (
     UserError,
     describe_os_error,
     did_you_mean,
+    quoted,
+    shortened,
 )
 from t2t_lite.progress import log_lines
 from t2t_lite.runs import checkpoint_files
@@ -42,6 +46,17 @@ _TENSORFLOW_PATHS = {
     *("checkpoint_path", "data_dir", "export_dir", "model_dir", "output_dir", "output_path"),
     "warm_start_from",
 }
+
+
+class _Flags(flags.FlagValues):
+    """absl's set of flags, whose validators wait until unknown flags are refused."""
+
+    def validate_all_flags(self) -> None:
+        """Does nothing: absl calls it as soon as the known flags are parsed."""
+
+    def validate(self) -> None:
+        """Raises absl's error unless all flags pass validation."""
+        super().validate_all_flags()
 
 
 class Command:
@@ -141,7 +156,9 @@ class Command:
         for old in (*accepted, *taken):
             _define_old(old, values)
         try:
-            _, *words = values([self.name, *arguments])
+            _, *words = values([self.name, *arguments], known_only=True)
+            _refuse_unknown(words)
+            values.validate()
         except flags.UnrecognizedFlagError as error:
             rest = usr_dir_flags.without(arguments, error.flagname)
             if (
@@ -154,10 +171,12 @@ class Command:
             raise self._unknown_flag(error.flagname, own) from None
         except (flags.Error, ValueError) as error:
             raise UsageError(str(error)) from None
+        if "--" in words:
+            words.remove("--")
         if words:
             raise UsageError(
-                f"unexpected argument {words[0]!r}: write --name=value, and --name or --noname "
-                "for a switch"
+                f"unexpected argument {quoted(words[0])}: write --name=value, and --name or "
+                "--noname for a switch"
             )
         for old in accepted:
             if values[old.name].present:
@@ -230,9 +249,9 @@ class Command:
             )
         return checked
 
-    def _defined(self) -> flags.FlagValues:
+    def _defined(self) -> _Flags:
         """Returns absl's set of the command's flags."""
-        values = flags.FlagValues()
+        values = _Flags()
         values.set_gnu_getopt(True)
         for flag in self.flags.values():
             flag.define(values)
@@ -296,17 +315,29 @@ class Command:
 
     def _unknown_flag(self, name: str, own: Iterable[str]) -> UsageError:
         if name.startswith("hp_"):
-            hparam = name.removeprefix("hp_")
-            return UsageError(f"--{name} is refused: write --hparams={hparam}=VALUE")
+            hparam = shortened(name.removeprefix("hp_"))
+            return UsageError(f"--hp_{hparam} is refused: write --hparams={hparam}=VALUE")
         for candidate in (name, name.removeprefix("no")):
             note = t2t_flags.refused(self.name).get(candidate)
             if note is not None:
                 return UsageError(f"--{candidate} is refused: {note}")
-        return UsageError(f"unknown flag --{name}{did_you_mean(name, [*self.flags, *own])}")
+        known = [*self.flags, *own]
+        return UsageError(f"unknown flag --{shortened(name)}{did_you_mean(name, known)}")
 
     def _fail(self, message: str, code: int) -> int:
         print(f"{self.name}: error: {' '.join(message.split())}", file=sys.stderr)
         return code
+
+
+def _refuse_unknown(words: Iterable[str]) -> None:
+    """Raises absl's error if there is a flag among the arguments that it leaves.
+
+    absl would first seek similar names, which takes long, fails for a name of 1,000 characters, and
+    is shown nowhere.
+    """
+    for word in itertools.takewhile("--".__ne__, words):
+        if flag := re.match("--?+([^=]+)", word):
+            raise flags.UnrecognizedFlagError(flag[1])
 
 
 def _define_old(old: t2t_flags.T2TFlag, values: flags.FlagValues) -> None:

@@ -99,6 +99,13 @@ def quoted(value: object) -> str:
     return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}..."
 
 
+def shortened(name: str) -> str:
+    """Returns a name as it is; of a long one, the beginning and the length."""
+    if len(name) <= _LONGEST_QUOTE:
+        return name
+    return f"{name[:_LONGEST_QUOTE]}... ({len(name)} characters)"
+
+
 def surrogate_in(text: str) -> str:
     """Returns what a text holds that UTF-8 cannot encode, for messages; "": nothing.
 

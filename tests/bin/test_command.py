@@ -115,6 +115,10 @@ def test_values(argv, name, value):
         (["--to=x", "you"], "unexpected argument 'you'"),
         (["--twice", "true"], "unexpected argument 'true'"),
         (["--", "--to=x"], "unexpected argument '--to=x'"),
+        (["--to=x", "--", "--"], "unexpected argument '--'"),
+        (["--=x"], "unexpected argument '--=x'"),
+        (["-"], "unexpected argument '-'"),
+        (["you", "-tmes=3"], "unknown flag --tmes; did you mean 'times'"),
         (["--times=0"], "--times=0: expected a whole number, at least 1"),
         (["--times=x"], "--times='x': expected a whole number, at least 1 (How often.)"),
         (["--times=1.5"], "--times='1.5': expected a whole number, at least 1"),
@@ -136,6 +140,18 @@ def test_bad_command_lines_exit_with_2(argv, message):
     error = refusal(_GREETER.main(pytest.fail), *argv)
     assert error.startswith("greeter: error: ")
     assert message in error
+
+
+@pytest.mark.parametrize("word", ["--{}", "--{}=3", "--hp_{}", "{}"])
+def test_long_arguments_are_refused_by_their_beginning(word):
+    error = refusal(_GREETER.main(pytest.fail), word.format("a" * 3000))
+    assert "a" * 80 in error
+    assert "... (3000 characters)" in error
+    assert len(error) < 300
+
+
+def test_a_double_dash_may_end_the_flags():
+    assert values("--to=you", "--")["to"] == "you"
 
 
 @pytest.mark.parametrize("flag", ["--shout", "--noshout"])

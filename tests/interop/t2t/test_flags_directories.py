@@ -196,6 +196,27 @@ def test_errors_know_own_flags(write, capsys, flag, message):
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--corpus_siz=3", "unknown flag --corpus_siz; did you mean 'corpus_size'"),
+        ("--corpus_size=0", "--corpus_size=0: Flag is too small"),
+        ("--data_dir=here", "--corpus_size=None: Flag --corpus_size must have a value"),
+    ],
+)
+def test_validators_of_own_flags_are_asked_after_unknown_flags(write, capsys, flag, message):
+    usr_dir = write(
+        "usr_required",
+        """
+        from absl import flags
+        flags.DEFINE_integer("corpus_size", None, "Size.", required=True)
+        flags.register_validator("corpus_size", lambda size: size != 0, "Flag is too small.")
+        """,
+    )
+    run(t2t_trainer, usr_dir, flag, code=2)
+    assert message in capsys.readouterr().err
+
+
 def test_own_flags_are_unknown_without_the_directory(capsys):
     run(t2t_trainer, "--corpus_other=3", code=2)
     assert "unknown flag --corpus_other" in capsys.readouterr().err
