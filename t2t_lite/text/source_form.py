@@ -22,13 +22,14 @@ _ASCII_CONTROLS = "\x1c-\x1f"  # `str.isspace` is true of these separators
 _VARIANTS = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
 
 # Of these alone, nobody sees anything; and of `UNSEEN`, whatever stands beside them.
-_BLANK = regex.compile(r"[\s\p{Cc}\p{Default_Ignorable_Code_Point}\ufff9-\ufffb\u2800]*", regex.V1)
+BLANK = regex.compile(r"[\s\p{Cc}\p{Default_Ignorable_Code_Point}\ufff9-\ufffb\u2800]", regex.V1)
 _SPACE = regex.compile(rf"[[\s{_ASCII_CONTROLS}]--[\n ]]", regex.V1)
 UNSEEN = regex.compile(
     r"[[\p{Cc}[\p{Default_Ignorable_Code_Point}&&[\p{Cf}\p{Cn}]]\ufff9-\ufffb\u17b4\u17b5]"
     rf"--[\s{_ASCII_CONTROLS}\u180e{_ZWNJ}{_ZWJ}\U0001bca0-\U0001bca3\U000e0020-\U000e007f]]",
     regex.V1,
 )
+_BLANKS = regex.compile(f"{BLANK.pattern}*", regex.V1)
 # Tags that belong to no flag; variation selectors and vowel separators after what has no variants.
 _UNUSED = (
     regex.compile(
@@ -68,7 +69,7 @@ _CLUSTER = regex.compile(r"\X")
 
 def has_text(text: str) -> bool:
     """Returns whether a text has a character that is neither white space nor invisible."""
-    return text[:1] in _SEEN_FIRST or not _BLANK.fullmatch(text)
+    return text[:1] in _SEEN_FIRST or not _BLANKS.fullmatch(text)
 
 
 def source_form(text: str, kept: str = "") -> str:

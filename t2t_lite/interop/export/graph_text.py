@@ -2,9 +2,11 @@
 
 import functools
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
+import numpy as np
+import regex
 import tensorflow as tf
 
 from t2t_lite import extras
@@ -13,7 +15,7 @@ from t2t_lite.text.imported_encoder import ImportedEncoder
 from t2t_lite.text.language_tokens import TEXT, TRANSLATION, LanguageTokens
 from t2t_lite.text.number_encoder import MOST_DIGITS, NumberEncoder
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
-from t2t_lite.text.source_form import UNSEEN, has_text
+from t2t_lite.text.source_form import BLANK, UNSEEN
 from t2t_lite.text.text_encoder import (
     RESERVED_TOKENS,
     SPACE,
@@ -26,24 +28,22 @@ _REPLACEMENT = 0xFFFD  # replaces bytes that are not UTF-8, as in Python
 
 
 @functools.cache
-def _class_of(is_in: Callable[[str], Any]) -> str:
+def _class_of(characters: str) -> str:
     """Returns what stands in the brackets of a class of characters, in RE2's syntax.
 
-    RE2's white space is only ASCII's, and RE2 does not know all properties. The classes are made
-    on first use, since that takes most of a second.
+    RE2's white space is only ASCII's, and RE2 does not know all properties.
+
+    Args:
+        characters: the class in `regex`'s syntax, with its brackets.
     """
-    codes = {code for code in range(sys.maxunicode + 1) if is_in(chr(code))}
-    starts = sorted(code for code in codes if code - 1 not in codes)
-    ends = sorted(code for code in codes if code + 1 not in codes)
-    return "".join(f"\\x{{{a:X}}}-\\x{{{b:X}}}" for a, b in zip(starts, ends, strict=True))
-
-
-def _is_blank(character: str) -> bool:
-    return not has_text(character)
+    codes = np.arange(sys.maxunicode + 1, dtype="<u4")
+    unicode = codes.tobytes().decode("utf-32-le", "surrogatepass")
+    runs = regex.finditer(f"{characters}+", unicode, regex.V1)
+    return "".join(f"\\x{{{run.start():X}}}-\\x{{{run.end() - 1:X}}}" for run in runs)
 
 
 def _space() -> str:
-    return _class_of(str.isspace)
+    return _class_of(r"[\s\x1c-\x1f]")  # as `str.isspace`
 
 
 def _space_around() -> str:
@@ -242,10 +242,10 @@ def source_text(lines: tf.Tensor, in_source_form: bool = False) -> tf.Tensor:
         in_source_form: whether lines get the form of `source_form`, but for one thing: joiners,
             variation selectors and tags stay, whether something needs them or not.
     """
-    lines = tf.strings.regex_replace(valid_text(lines), rf"\A[{_class_of(_is_blank)}]*\z", "")
+    lines = tf.strings.regex_replace(valid_text(lines), rf"\A[{_class_of(BLANK.pattern)}]*\z", "")
     if in_source_form:
         lines = tf.strings.regex_replace(lines, f"[{_space()}]", " ")  # a line break is one, too
-        lines = tf.strings.regex_replace(lines, f"[{_class_of(UNSEEN.match)}]", "")
+        lines = tf.strings.regex_replace(lines, f"[{_class_of(UNSEEN.pattern)}]", "")
         operations = extras.tensorflow_text("Unicode's normal form in a graph")
         lines = operations.normalize_utf8(lines, "NFC")
     return tf.strings.regex_replace(lines, _space_around(), "")
