@@ -25,6 +25,7 @@ from t2t_lite.search.number_search import NumberSearch
 from t2t_lite.search.parts import DEAD, SearchPart, ends_of
 from t2t_lite.search.penalties import NO_PENALTY
 from t2t_lite.search.search_loop import SearchLoop
+from t2t_lite.search.tracing import one_at_a_time
 from t2t_lite.text.languages import speaking
 from t2t_lite.text.text_encoder import TextEncoder
 
@@ -262,7 +263,7 @@ def _compile(function: Callable[..., tuple[tf.Tensor, ...]]) -> Callable[..., tu
     ids = tf.TensorSpec([None, None], tf.int32)
     features = {"inputs": ids, "targets": ids, "given": tf.TensorSpec([None], tf.int32)}
     # Autograph would wrap the models' errors in tracebacks.
-    return tf.function(function, input_signature=[features], autograph=False)
+    return tf.function(one_at_a_time(function), input_signature=[features], autograph=False)
 
 
 def _default_names(count: int) -> list[str]:

@@ -21,6 +21,7 @@ from t2t_lite.search.constraints import Constraint, Suppressed, constrain, force
 from t2t_lite.search.parts import DEAD, Sentences, StepModel, ends_of, narrowed
 from t2t_lite.search.penalties import NO_PENALTY, Penalty
 from t2t_lite.search.plain_keras import as_step_model
+from t2t_lite.search.tracing import one_at_a_time
 from t2t_lite.text.alignment.shortlist import Shortlist
 from t2t_lite.text.text_encoder import EOS_ID, PAD_ID
 
@@ -446,9 +447,8 @@ def _traced(
 ) -> tf.types.experimental.ConcreteFunction:
     """Traces for this one signature (nests of specs), so that nothing is retraced."""
     # All loops and conditions are TensorFlow's; searching for others would double the time.
-    traced = tf.function(
-        function, input_signature=signature, autograph=False, jit_compile=jit_compile
-    )
+    alone = one_at_a_time(function)
+    traced = tf.function(alone, input_signature=signature, autograph=False, jit_compile=jit_compile)
     return traced.get_concrete_function()
 
 

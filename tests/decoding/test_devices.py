@@ -1,6 +1,7 @@
 import time
 
 import keras
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -10,6 +11,7 @@ from support.terms import log_prob_terms
 from t2t_lite import registry
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.devices import Replicas, decoding_devices
+from t2t_lite.decoding.engine import Source, Target
 from t2t_lite.decoding.tensorflow_engine import TensorFlowEngine
 from t2t_lite.errors import UserError
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -97,6 +99,41 @@ def test_the_first_batch_of_each_work_is_alone(model):
         list(replicas.map(work(name), range(20)))
         assert seen[0] == (name, 1)
         assert max(seen) == (name, 2)
+
+
+def _score(worker, targets):
+    worker.score(targets)
+
+
+def _search(worker, targets):
+    worker.search([targets[0].source], [3])
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    ("other", "is_eager"),
+    [(_score, False), (_search, False), (_score, True)],
+    ids=["scores", "a search", "eager scores"],
+)
+def test_batches_see_their_own_attention(model, other, is_eager, request):
+    """Also where the first batch needs neither attention nor what another batch is traced for."""
+    encoders = registry.problem("algorithmic_identity_decimal40").get_feature_encoders("")
+    penalized = SEARCH.copy(coverage_penalty=0.2)
+    targets = [Target(Source("", [3] * n + [1]), [4] * n + [1]) for n in range(2, 12)]
+    alone = TensorFlowEngine(model, encoders, penalized)
+    [(_, wanted)] = alone.map(lambda worker, batch: worker.details(batch), [targets])
+    if is_eager:
+        request.getfixturevalue("eagerly")
+    together = TensorFlowEngine(model, encoders, penalized)
+    works = [
+        lambda worker: None,
+        lambda worker: other(worker, targets),
+        *(lambda worker, t=target: worker.details([t]) for target in targets),
+    ]
+    found = dict(together.map(lambda worker, work: work(worker), works))
+    for number, (_, attention) in enumerate(wanted):
+        [(_, seen)] = found[2 + number]
+        np.testing.assert_allclose(seen, attention, atol=1e-5)
 
 
 @pytest.mark.integration
