@@ -358,6 +358,7 @@ def test_an_average_with_nan_is_not_written(tmp_path, models):
 
 
 @pytest.mark.integration
+@pytest.mark.usefixtures("eager_searches")
 def test_the_command_fails_and_names_line_checkpoint_and_weight(tmp_path, capsys):
     run = noisy_run(
         tmp_path / "made", hidden_size=8, filter_size=8, num_heads=2, num_hidden_layers=1

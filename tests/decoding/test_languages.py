@@ -334,8 +334,8 @@ def test_a_translator_translates_between_all_pairs_with_one_compiled_search(
 
 
 @pytest.mark.integration
-def test_n_best_lists_and_scores_have_the_languages_of_their_call(silent):
-    translate = Translator(silent)
+def test_n_best_lists_and_scores_have_the_languages_of_their_call(silent, decoder):
+    translate = Translator(decoder)
     given = {"source_language": "fr", "target_language": "de"}
     sources = silent.text.encode(TEXTS, TextOptions(source_language="fr", target_language="de"))
     found = translate(TEXTS, 1, **given)
@@ -343,9 +343,9 @@ def test_n_best_lists_and_scores_have_the_languages_of_their_call(silent):
         [beams[0].output.text] for beams in silent.decode(sources)
     ]
     assert {one.source_tokens[0] for (one,) in found} == {"__fr__"}
-    expected = silent.score(sources, [ids_of(text) for text in TEXTS])
+    expected = decoder.score(sources, [ids_of(text) for text in TEXTS])
     scores = [one.score for one in translate.score(TEXTS, TEXTS, **given)]
-    terms = log_prob_terms(silent.engine.models[0], 20) + 20
+    terms = log_prob_terms(decoder.engine.models[0], 20) + 20
     assert_close(scores, [one.score for (one,) in expected], terms=terms)
 
 
