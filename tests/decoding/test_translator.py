@@ -80,6 +80,7 @@ def test_a_text_of_different_pieces_counts_once(run, monkeypatch):
 
 
 @pytest.mark.integration
+@pytest.mark.usefixtures("eager_searches")
 def test_a_part_of_the_users_own_holds_for_n_best_and_streams_too(run):
     class Silence(t2t.Constraint):
         def allowed(self, ids, step, sentences, vocab_size):

@@ -172,6 +172,7 @@ def test_gradients_are_those_recorded(name):
 
 @pytest.mark.integration
 @pytest.mark.parametrize("variant", ["greedy", "beam4_all"])
+@pytest.mark.usefixtures("eager_searches")
 def test_decodes_are_those_of_t2t(variant):
     name = "lstm_seq2seq"
     model, _, settings = load(name)
@@ -230,6 +231,7 @@ def nvidia_search(model, source, how):
 
 
 @pytest.mark.integration
+@pytest.mark.usefixtures("eager_searches")
 def test_decodes_are_those_of_nvidia():
     """Outputs of our greedy search and of NVIDIA's beam search, and their log-probabilities."""
     name = "gnmt"
@@ -255,6 +257,7 @@ def test_decodes_are_those_of_nvidia():
 
 
 @pytest.mark.integration
+@pytest.mark.usefixtures("eager_searches")
 def test_penalties_are_those_of_nvidia_where_its_flaws_change_nothing():
     model, _, settings = load("gnmt")
     recorded, how = np.load(GOLDEN / "gnmt" / "decode.npz"), settings["decode"]

@@ -123,6 +123,7 @@ def test_a_search_continues_prompts(model, xla_compile):
 @pytest.mark.integration
 @pytest.mark.parametrize("method", ["argmax", "random"])
 @ONE_NORM
+@pytest.mark.usefixtures("eager_searches")
 def test_scores_leave_prompts_out(model, method):
     check_scores(model, [model], sampling_method=method)
 

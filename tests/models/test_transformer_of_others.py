@@ -166,6 +166,7 @@ def usual(free):
 @pytest.mark.parametrize(  # the test below has the ids of each search, and of the wrapped models
     ("beams", "ensemble"), [(1, False), (3, True)]
 )
+@pytest.mark.usefixtures("eager_searches")
 def test_suppressed_ids_never_come_and_other_probabilities_stay(free, usual, beams, ensemble):
     model = make_model(suppressed_ids="+".join(map(str, usual)))
     searched = Ensemble([free, model]) if ensemble else model
@@ -181,6 +182,7 @@ def test_suppressed_ids_never_come_and_other_probabilities_stay(free, usual, bea
 
 
 @pytest.mark.integration
+@pytest.mark.usefixtures("eager_searches")
 def test_every_search_obeys_the_suppressed_ids_of_its_model(free):
     never = tuple(range(2, V, 2))
     model = make_model(suppressed_ids="+".join(map(str, never)))

@@ -153,6 +153,7 @@ def test_xla_finds_the_same(model, small):
 
 
 @pytest.mark.integration
+@pytest.mark.usefixtures("eager_searches")
 def test_other_constraints_and_prefixes_hold(model):
     search = make(model, 8, penalty=NO_PENALTY, constraints=[MinLength(7)])
     prefix = ENCODER.encode("bb")
