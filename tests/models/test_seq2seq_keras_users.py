@@ -12,8 +12,8 @@ from keras import ops
 from support.marks import by_name
 from support.model_kinds import (
     LAYERS,
-    ONE_LAYER,
     QUICK,
+    SHALLOW,
     kinds,
     make_model,
     make_untrained,
@@ -85,7 +85,7 @@ def test_fit_and_evaluate_on_two_replicas(dropouts, features, kind):
     for replicas in (1, 2):
         devices = [f"CPU:{number}" for number in range(replicas)]
         with tf.distribute.MirroredStrategy(devices, to_one).scope():
-            model = make_untrained(kind, **dict.fromkeys(dropouts, 0.0), **ONE_LAYER[kind])
+            model = make_untrained(kind, **dict.fromkeys(dropouts, 0.0), **SHALLOW[kind])
             model.compile(
                 keras.optimizers.SGD(0.1),
                 keras.losses.SparseCategoricalCrossentropy(from_logits=True),
@@ -199,7 +199,7 @@ def test_a_pickled_model_is_the_model(model, features):
 @pytest.mark.parametrize("kind", FITTED)  # test_seq2seq_search.py exports searches of all
 def test_an_export_without_a_signature(kind, features, tmp_path):
     """For batches and lengths of any size, though the model was never called with them."""
-    model = model_of(kind, **ONE_LAYER[kind])
+    model = model_of(kind, **SHALLOW[kind])
     model.export(tmp_path / "model", verbose=False)
     model.encoder.export(tmp_path / "encoder", verbose=False)
     whole, encoder = (tf.saved_model.load(tmp_path / name) for name in ("model", "encoder"))
@@ -246,7 +246,7 @@ def test_a_subclass_learns_by_fit(dropouts, features, tmp_path, kind):
     losses = {}
     for accumulated in (None, 2):
         dry = dict.fromkeys(dropouts, 0.0)
-        tagger = Tagger(make_untrained(kind, **dry, **ONE_LAYER[kind]).encoder)
+        tagger = Tagger(make_untrained(kind, **dry, **SHALLOW[kind]).encoder)
         tagger(ids[:1])
         tagger.tags.set_weights([np.ones((16, 4)) * np.arange(4), np.zeros(4)])
         tagger.compile(
