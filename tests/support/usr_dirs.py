@@ -13,6 +13,13 @@ from t2t_lite.data.generation import generator
 from t2t_lite.data.generation.config import DatagenOptions
 from t2t_lite.data.problem import Problem
 
+# What a process imports to have the files of the fixture `few_shards`.
+FEW_SHARDS = """
+from t2t_lite.data.problem import Problem, three_splits
+
+Problem.dataset_splits = three_splits(2)[:2]
+"""
+
 # What most directories import, and a problem for theirs to derive from.
 TOP = """
 import os

@@ -20,12 +20,13 @@ from t2t_lite.runs import checkpoint_files
 pytestmark = pytest.mark.integration
 
 STEPS, BETWEEN = 300, 10
+DRY = "layer_prepostprocess_dropout=0,attention_dropout=0,relu_dropout=0"
 TURNS = ("train", "continuous_eval")
 
 
 @pytest.fixture(scope="module")
-def data_dir(tmp_path_factory) -> pathlib.Path:
-    """Data of a copy task, in as many files as a command expects."""
+def data_dir(few_shards, tmp_path_factory) -> pathlib.Path:
+    """Data of a copy task."""
     text, data = (tmp_path_factory.mktemp(name) for name in ("text", "data"))
     for split, count in (("train", 300), ("eval", 8)):
         lines = [f"{number % 10} and {number // 10}" for number in range(count)]
@@ -35,23 +36,30 @@ def data_dir(tmp_path_factory) -> pathlib.Path:
     return data
 
 
-def flags(data_dir, output_dir, schedule: str, steps: int = STEPS, between: int = BETWEEN):
-    return [
-        "--problem=text2text_tmpdir",
-        "--model=transformer",
-        "--hparams_set=transformer_test",
-        f"--hparams={HPARAMS},learning_rate_warmup_steps=20",
-        f"--data_dir={data_dir}",
-        f"--output_dir={output_dir}",
-        f"--schedule={schedule}",
-        f"--train_steps={steps}",
-        f"--local_eval_frequency={between}",
-        "--decode_hparams=beam_size=1,extra_length=2",
-        "--random_seed=3",
-        "--keep_checkpoint_max=2",
-        "--keep_best_max=2",
-        "--worker_job=/job:localhost",
-    ]
+@pytest.fixture
+def flags(usr_few_shards, data_dir):
+    """Returns a function that gives the flags of a process."""
+
+    def of(output_dir, schedule: str, steps: int = STEPS, between: int = BETWEEN) -> list[str]:
+        return [
+            f"--t2t_usr_dir={usr_few_shards}",
+            "--problem=text2text_tmpdir",
+            "--model=transformer",
+            "--hparams_set=transformer_test",
+            f"--hparams={HPARAMS},{DRY},learning_rate_warmup_steps=20",
+            f"--data_dir={data_dir}",
+            f"--output_dir={output_dir}",
+            f"--schedule={schedule}",
+            f"--train_steps={steps}",
+            f"--local_eval_frequency={between}",
+            "--decode_hparams=beam_size=1,extra_length=2",
+            "--random_seed=3",
+            "--keep_checkpoint_max=2",
+            "--keep_best_max=2",
+            "--worker_job=/job:localhost",
+        ]
+
+    return of
 
 
 def progress(folder: pathlib.Path, schedule: str) -> int:
@@ -73,11 +81,11 @@ def best(folder: pathlib.Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_killed_in_turn_they_evaluate_each_checkpoint_once(start, data_dir, tmp_path):
+def test_killed_in_turn_they_evaluate_each_checkpoint_once(start, flags, tmp_path):
     """And choose the same best ones as one process."""
     calm, shared = tmp_path / "calm", tmp_path / "shared"
-    run_command("t2t-trainer", *flags(data_dir, calm, "continuous_train_and_eval"))
-    running = {turn: start("t2t-trainer", *flags(data_dir, shared, turn)) for turn in TURNS}
+    run_command("t2t-trainer", *flags(calm, "continuous_train_and_eval"))
+    running = {turn: start("t2t-trainer", *flags(shared, turn)) for turn in TURNS}
     for kill in range(10):
         turn = TURNS[kill % 2]
         before = progress(shared, turn)
@@ -89,7 +97,7 @@ def test_killed_in_turn_they_evaluate_each_checkpoint_once(start, data_dir, tmp_
         ]  # otherwise it ended by itself
         running[turn].send_signal(signal.SIGKILL)
         running[turn].wait()
-        running[turn] = start("t2t-trainer", *flags(data_dir, shared, turn))
+        running[turn] = start("t2t-trainer", *flags(shared, turn))
     for process in running.values():
         output, _ = process.communicate()
         assert process.returncode == 0, output
@@ -102,11 +110,11 @@ def test_killed_in_turn_they_evaluate_each_checkpoint_once(start, data_dir, tmp_
     assert not list((shared / "followers").glob("*.json"))
 
 
-def test_an_evaluator_that_waits_for_a_run_misses_no_checkpoint(start, data_dir, tmp_path):
+def test_an_evaluator_that_waits_for_a_run_misses_no_checkpoint(start, flags, eagerly, tmp_path):
     """The trainer keeps two of four; a decoder beside it writes the outputs of all."""
     run = tmp_path / "run"
     own = {
-        schedule: flags(data_dir, run, schedule, steps=8, between=2)
+        schedule: flags(run, schedule, steps=8, between=2)
         for schedule in ("train", "continuous_eval", "continuous_decode_on_eval_data")
     }
     waiting = [start("t2t-trainer", *own[schedule]) for schedule in list(own)[1:]]

@@ -43,7 +43,7 @@ MIXTURE = (
 
 
 @pytest.fixture(scope="module")
-def data_dir(tmp_path_factory):
+def data_dir(few_shards, tmp_path_factory):
     """Data of a copy task, made by t2t-datagen's own code."""
     from t2t_lite import registry
     from t2t_lite.data.generation.generator import generate_data
@@ -166,11 +166,22 @@ def wait_for_progress(process, output_dir) -> None:
     ],
 )
 def test_killed_run_equals_an_undisturbed_one(
-    devices, steps, kills, schedule, number, features, start, train, data_dir, tmp_path
+    devices,
+    steps,
+    kills,
+    schedule,
+    number,
+    features,
+    start,
+    train,
+    data_dir,
+    usr_few_shards,
+    tmp_path,
 ):
     draw = random.Random()
+    few, settings = f"--t2t_usr_dir={usr_few_shards}", (devices, steps, schedule, features)
     flags = {
-        name: trainer_flags(data_dir, tmp_path / name, devices, steps, schedule, features)
+        name: [few, *trainer_flags(data_dir, tmp_path / name, *settings)]
         for name in ("calm", "killed")
     }
     train(flags["calm"])

@@ -16,6 +16,7 @@ from support.commands import refusal, run_command
 from support.rounding import assert_close
 from support.small_runs import newest_state
 from support.terms import forward_terms, step_terms
+from support.usr_dirs import FEW_SHARDS
 from t2t_lite import registry
 from t2t_lite.bin import t2t_trainer
 from t2t_lite.data.generation.generator import generate_data
@@ -27,15 +28,13 @@ HPARAMS = (
     "learning_rate_warmup_steps=10"
 )
 # Not Adam, which makes as large a step of a gradient's rounding as of a gradient.
-SGD = (
-    f"--hparams={HPARAMS},optimizer=sgd,learning_rate_schedule=constant,learning_rate_constant=0.1"
-)
+SGD = f"{HPARAMS},optimizer=sgd,learning_rate_schedule=constant,learning_rate_constant=0.1"
 # Within so many seconds the workers must have noticed that one of them is lost.
 NOTICED = 60
 
 
 @pytest.fixture(scope="module")
-def data_dir(tmp_path_factory):
+def data_dir(few_shards, tmp_path_factory):
     text, data = tmp_path_factory.mktemp("text"), tmp_path_factory.mktemp("data")
     for split, count in (("train", 400), ("eval", 20)):
         for side in ("inputs", "targets"):
@@ -46,15 +45,16 @@ def data_dir(tmp_path_factory):
 
 
 @pytest.fixture
-def trainer_flags(data_dir):
+def trainer_flags(usr_few_shards, data_dir):
     """Returns a function that gives the flags of a run."""
 
-    def flags(output_dir, *more: str, steps: int = STEPS) -> list[str]:
+    def flags(output_dir, *more: str, steps: int = STEPS, hparams: str = HPARAMS) -> list[str]:
         return [
+            f"--t2t_usr_dir={usr_few_shards}",
             "--problem=text2text_tmpdir",
             "--model=transformer",
             "--hparams_set=transformer_test",
-            f"--hparams={HPARAMS}",
+            f"--hparams={hparams}",
             f"--data_dir={data_dir}",
             f"--output_dir={output_dir}",
             f"--train_steps={steps}",
@@ -72,8 +72,9 @@ def trainer_flags(data_dir):
 def start_workers(start, trainer_flags):
     """Returns a function that starts workers at `hosts`, the chief first."""
 
-    def launch(output_dir, *more: str, hosts, steps: int = STEPS) -> list[subprocess.Popen]:
-        flags = trainer_flags(output_dir, f"--worker_hosts={','.join(hosts)}", *more, steps=steps)
+    def launch(output_dir, *more: str, hosts, **settings) -> list[subprocess.Popen]:
+        more = f"--worker_hosts={','.join(hosts)}", *more
+        flags = trainer_flags(output_dir, *more, **settings)
         return [start("t2t-trainer", *flags, f"--worker_id={i}") for i in range(len(hosts))]
 
     return launch
@@ -135,15 +136,15 @@ def test_two_workers_equal_one_with_two_devices(start_workers, trainer_flags, tm
     two, one = tmp_path / "two", tmp_path / "one"
     usr = tmp_path / "notes_usr"
     usr.mkdir()
-    (usr / "__init__.py").write_text(NOTES)
+    (usr / "__init__.py").write_text(FEW_SHARDS + NOTES)
     seed, called = "--random_seed=3", (f"--t2t_usr_dir={usr}", "--callbacks=notes")
-    workers = start_workers(two, seed, SGD, *called, hosts=free_hosts(2))
+    workers = start_workers(two, seed, *called, hosts=free_hosts(2), hparams=SGD)
     chief, other = finish(workers)
     pid = workers[0].pid
     assert (usr / "notes").read_text() == f"{pid} 10 {pid} 20 "
     assert "trained 20 steps" in chief
     assert "INFO" not in other
-    run_command("t2t-trainer", *trainer_flags(one, seed, SGD, "--simulate_devices=2"))
+    run_command("t2t-trainer", *trainer_flags(one, seed, "--simulate_devices=2", hparams=SGD))
     values = newest_state(one)
     assert len(list(two.glob("events*"))) == 1
     assert names(one) == names(two)
@@ -189,7 +190,7 @@ def test_unequal_data_is_named_by_both(start, trainer_flags, data_dir, tmp_path)
     """All other reasons not to begin are in tests/training/cluster/test_rendezvous.py."""
     copy = tmp_path / "copy"
     shutil.copytree(data_dir, copy)
-    name = "text2text_tmpdir-train-00007-of-00100"
+    name = "text2text_tmpdir-train-00001-of-00002"
     with (copy / name).open("ab") as shard:
         shard.write(b"more")
     size, hosts = (data_dir / name).stat().st_size, free_hosts(2)
