@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from support import small_runs
-from support.own_layers import SMALL, InASet, WithOwnLayers
+from support.own_layers import DRY, SMALL, InASet, WithOwnLayers
 from support.registries import restored
 from t2t_lite import registry
 from t2t_lite.decoding.ctranslate2_model import convert
@@ -28,8 +28,8 @@ def registered():
 
 
 def make_run(folder):
-    sizes = "num_hidden_layers=1,hidden_size=8,ema_decay=0.9"
-    return small_runs.make_run(folder, model="with_own_layers", overrides=sizes)
+    sizes = {"num_hidden_layers": 1, "hidden_size": 8, "ema_decay": 0.9}
+    return small_runs.make_run(folder, model="with_own_layers", **DRY, **sizes)
 
 
 def test_decoding_averages_and_warm_starts_have_every_weight(tmp_path, caplog):

@@ -71,7 +71,7 @@ OWN = """
 MIXTURE = "single_files:0.7+single_files_rev:0.3"
 HPARAMS = (
     "batch_size=64,max_length=32,num_hidden_layers=1,hidden_size=16,filter_size=16,num_heads=2,"
-    "rdrop_alpha=1"
+    "layer_prepostprocess_dropout=0,attention_dropout=0,rdrop_alpha=1"
 )
 FIXED = "learning_rate_schedule=constant,learning_rate_constant=0"  # weights stay as they are
 
