@@ -54,6 +54,7 @@ class MoreFrequent(text_problems.Text2ClassProblem):
 '''
 HPARAMS = (
     "batch_size=1024,batch_shuffle_size=4,max_length=64,num_hidden_layers=1,hidden_size=64,"
+    "layer_prepostprocess_dropout=0,attention_dropout=0,relu_dropout=0,"
     "filter_size=128,learning_rate_schedule=constant*linear_warmup*rsqrt_decay,"
     "learning_rate_constant=0.02,learning_rate_warmup_steps=20"
 )
