@@ -1,7 +1,6 @@
 import time
 
 import keras
-import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -133,7 +132,7 @@ def test_batches_see_their_own_attention(model, other, is_eager, request):
     found = dict(together.map(lambda worker, work: work(worker), works))
     for number, (_, attention) in enumerate(wanted):
         [(_, seen)] = found[2 + number]
-        np.testing.assert_allclose(seen, attention, atol=1e-5)
+        assert_close(seen, attention, log_prob_terms(model, 12), scale=1.0)
 
 
 @pytest.mark.integration

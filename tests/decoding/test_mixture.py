@@ -33,7 +33,7 @@ def _toys():
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("mixture")
     generate(folder / "data")
-    return short_run(folder, MIXTURE, num_hidden_layers=1)
+    return short_run(folder, MIXTURE)
 
 
 def decoder(run, changes=""):
