@@ -18,8 +18,8 @@ def recomputed(
     state is saved and restored, so that both passes draw the same masks, which are those of a
     model that keeps its activations.
 
-    Statistics of auxiliary losses are results of the wrapped layer, too. Both passes see the same
-    context variables: what a caller set around the first is over at the second.
+    Statistics of auxiliary losses are results of the wrapped layer, too. The second pass sees the
+    context variables of the first, which the caller may have reset by then.
 
     Args:
         layer: maps tensors to a tensor; draws from `seeds` only.
