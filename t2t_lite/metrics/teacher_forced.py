@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class Loss(TeacherForcedMetric):
     """Nats per token, without label smoothing; of regression, the mean squared error."""
 
-    title = "evaluation loss (nats per token)"
+    title = "evaluation loss"
     lower_is_better = True
     of_numbers = True
 

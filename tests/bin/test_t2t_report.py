@@ -57,8 +57,8 @@ def test_two_runs_on_a_page(tmp_path, capsys):
     root, text = parse(tmp_path / "page.html")
     titles = [svg.attrib["aria-label"] for svg in root.iter("{http://www.w3.org/2000/svg}svg")]
     assert titles == [
-        "training loss (nats per token)",
-        "evaluation loss (nats per token)",
+        "training loss",
+        "evaluation loss",
         "BLEU",
         "accuracy (share of tokens)",
         "learning rate",
@@ -68,7 +68,7 @@ def test_two_runs_on_a_page(tmp_path, capsys):
     assert table["last BLEU"] == ["10", "20"]
     of_equals = ["0.5 (step 300)", "0.5 (step 200)"]
     assert table["best accuracy (share of tokens)"] == of_equals, "the later, as in best.ckpt"
-    assert table["best evaluation loss (nats per token)"] == ["1.667 (step 300)", "2.5 (step 200)"]
+    assert table["best evaluation loss"] == ["1.667 (step 300)", "2.5 (step 200)"]
     assert table["dropout"] == ["0.1", "0.3"]
     assert table["extra"] == ["–", "<script>"]
     assert "batch_size" not in table, "runs do not differ in it"

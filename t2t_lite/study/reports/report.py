@@ -39,7 +39,7 @@ class Series(NamedTuple):
     best: Callable[[Iterable[float]], float] | None = None  # None: neither end is better
 
 
-_TRAINING_LOSS = Series("train", "loss", "training loss (nats per token)")
+_TRAINING_LOSS = Series("train", "loss", "training loss")
 _OTHER_TRAINING = (
     Series("train", "learning_rate", "learning rate"),
     Series("train", "gradient_norm", "gradient norm"),

@@ -19,7 +19,7 @@ from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.runs.run_settings import RunSettings
 
 SIGNATURE = "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"
-LOSS = "evaluation loss (nats per token)"
+LOSS = "evaluation loss"
 USAGE = "# The title\n\nHow to use it.\n"
 
 
