@@ -275,6 +275,8 @@ def test_a_teacher_translates_and_a_kill_costs_nothing_decoded(
     assert made["settings"]["decode_hparams"] == (
         "beam_size=2,extra_length=2,return_beams=false,write_beam_scores=false"
     )
+    with pytest.raises(UserError, match=r"was made from something .* \(engine\): remove it"):
+        distilled(config, dataclasses.replace(SEARCH, engine="ctranslate2"))
 
 
 def no_batch(self, sources, name, known):
