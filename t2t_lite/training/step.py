@@ -23,7 +23,7 @@ from t2t_lite.training.auxiliary_slopes import AuxiliarySlopes
 from t2t_lite.training.bucket_padding import BucketShapes
 from t2t_lite.training.devices import sum_replicas
 from t2t_lite.training.features import Features, features_spec
-from t2t_lite.training.forward import Forward
+from t2t_lite.training.forward import Forward, without_autograph
 from t2t_lite.training.gradients import ReplicaGradients, Sums
 from t2t_lite.training.objectives import objective_of
 from t2t_lite.training.optimizers import loss_scale_of
@@ -126,6 +126,7 @@ class TrainStep:
                 self.loss_scale.update(finite)
         return finite
 
+    @without_autograph
     def _count(self, features: Features, sums: Sums, norm: tf.Tensor, finite: tf.Tensor) -> None:
         """Adds the totals of a step to `window`."""
         flops = self.objective.passes * self.flops.training(features)
