@@ -242,7 +242,7 @@ class Dropout(Layer):
         of two features in a group is at most 2⁻¹⁸.
         """
         size = functools.reduce(operator.mul, shape, 1)
-        groups = (size + _GROUP - 1) // _GROUP
+        groups = (size + (_GROUP - 1)) // _GROUP
         # A word more in each group: its lowest 8 bits are those that the group shares.
         words = keras.random.randint(
             (groups, _GROUP // 4 + 1), -(2**31), 2**31 - 1, "int32", seed=self.seeds

@@ -22,6 +22,8 @@ They differ from T2T's as follows:
 `adagrad`, `ftrl` and `rms_prop` have TensorFlow 1's constants, which no hparam of T2T's changes.
 """
 
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -47,6 +49,20 @@ class FusedAdam(keras.optimizers.Adam):
     copy. The variables are the same.
     """
 
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._shared_of: Callable[[tf.DType], dict[str, tf.Tensor]] = self._shared
+
+    def apply(
+        self, grads: Sequence[tf.Tensor], trainable_variables: Sequence[tf.Variable] | None = None
+    ) -> None:
+        """Updates all weights; what their kernels share is computed once for each type."""
+        self._shared_of = functools.cache(self._shared)
+        try:
+            super().apply(grads, trainable_variables)
+        finally:
+            self._shared_of = self._shared
+
     def update_step(
         self, gradient: tf.Tensor, variable: tf.Variable, learning_rate: tf.Tensor
     ) -> None:
@@ -56,19 +72,21 @@ class FusedAdam(keras.optimizers.Adam):
             super().update_step(gradient, variable, learning_rate)
             return
         first_moment, second_moment = moments
-        step = tf.cast(self.iterations + 1, variable.dtype)
         tf.raw_ops.ResourceApplyAdam(
             var=variable.handle,
             m=first_moment,
             v=second_moment,
-            beta1_power=tf.pow(tf.constant(self.beta_1, variable.dtype), step),
-            beta2_power=tf.pow(tf.constant(self.beta_2, variable.dtype), step),
             lr=tf.cast(learning_rate, variable.dtype),
-            beta1=self.beta_1,
-            beta2=self.beta_2,
-            epsilon=self.epsilon,
             grad=gradient,
+            **self._shared_of(variable.dtype),
         )
+
+    def _shared(self, dtype: tf.DType) -> dict[str, tf.Tensor]:
+        """Returns the numbers of an update that the kernels of all weights of a type take."""
+        betas = tf.constant(self.beta_1, dtype), tf.constant(self.beta_2, dtype)
+        powers = [tf.pow(beta, tf.cast(self.iterations + 1, dtype)) for beta in betas]
+        names = ("beta1", "beta2", "beta1_power", "beta2_power", "epsilon")
+        return dict(zip(names, (*betas, *powers, tf.constant(self.epsilon, dtype)), strict=True))
 
 
 class RMSprop(keras.optimizers.RMSprop):
