@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import functools
 import gc
 import importlib.util
 import logging
@@ -11,6 +12,7 @@ import resource
 import shutil
 import signal
 import sys
+import typing
 from collections.abc import Iterator
 from typing import Any
 
@@ -279,6 +281,17 @@ def _variables_share_kernels(_logical_devices):
         patch.setattr(
             operations, "var_handle_op", lambda *a, debug_name="", **options: handle(*a, **options)
         )
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _protocols_are_read_once():
+    """Notes what a protocol consists of, as Python 3.12 does.
+
+    TensorFlow asks of every tensor and number whether it is one, in each operation.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typing, "_get_protocol_attrs", functools.cache(typing._get_protocol_attrs))
         yield
 
 

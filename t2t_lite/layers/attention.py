@@ -7,7 +7,7 @@ import keras
 from keras import ops
 
 from t2t_lite.errors import UsageError
-from t2t_lite.layers.base import Dropout, Layer, seeds_or_new
+from t2t_lite.layers.base import Dropout, Layer, seeds_or_new, split
 from t2t_lite.layers.dense import Projection, sizes
 
 # Added to the scores of positions that must not be seen: their softmax weight becomes 0.
@@ -191,9 +191,8 @@ class SelfAttention(MultiHeadAttention):
         self.qkv = self._projection(channels, keys, keys, values)
 
     def _project(self, x: keras.KerasTensor) -> tuple[keras.KerasTensor, KeysValues]:
-        keys = self.key_channels
-        borders = (keys, 2 * keys)
-        queries, keys, values = ops.split(self.qkv(x), borders, axis=-1)
+        widths = (self.key_channels, self.key_channels, self.value_channels)
+        queries, keys, values = split(self.qkv(x), widths)
         return queries * self.scale, KeysValues(keys, values)
 
     def call(
@@ -324,7 +323,7 @@ class EncoderDecoderAttention(MultiHeadAttention):
 
     def memory(self, encoder_output: keras.KerasTensor) -> KeysValues:
         """Returns keys and values [B, H, S, d] of the encoder's output [B, S, D]."""
-        keys, values = ops.split(self.kv(encoder_output), (self.key_channels,), axis=-1)
+        keys, values = split(self.kv(encoder_output), (self.key_channels, self.value_channels))
         return KeysValues(split_heads(keys, self.heads), split_heads(values, self.heads))
 
     def call(

@@ -11,6 +11,7 @@ import contextlib
 import contextvars
 import functools
 import inspect
+import itertools
 import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
@@ -294,6 +295,18 @@ def int8_quarters(words: keras.KerasTensor) -> keras.KerasTensor:
         return ops.view(words, "int8")
     quarters = [ops.right_shift(ops.left_shift(words, up), 24) for up in (24, 16, 8, 0)]
     return ops.reshape(ops.cast(ops.stack(quarters, axis=-1), "int8"), (-1, 4 * words.shape[-1]))
+
+
+def split(x: keras.KerasTensor, sizes: Sequence[int]) -> list[keras.KerasTensor]:
+    """Splits `x` [..., F] into parts of `sizes` features.
+
+    Where Keras splits at borders, it lets TensorFlow compute the sizes, by a dozen operations.
+    """
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        return tf.split(x, sizes, axis=-1)
+    return ops.split(x, list(itertools.accumulate(sizes[:-1])), axis=-1)
 
 
 # ---- which parts of a layer or model are frozen

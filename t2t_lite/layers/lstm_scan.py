@@ -11,6 +11,8 @@ from typing import NamedTuple
 import keras
 from keras import ops
 
+from t2t_lite.layers.base import split
+
 _Tensors = tuple[keras.KerasTensor, ...]
 
 
@@ -60,7 +62,7 @@ def lstm_scan(
     ) -> tuple[_Tensors, Callable[..., _Tensors]]:
         def step(before: _Tensors, now: keras.KerasTensor) -> tuple[_Tensors, _Tensors]:
             output, cell, _ = before
-            gates, present = ops.split(now, [4 * channels], axis=-1) if masks else (now, None)
+            gates, present = split(now, [4 * channels, 1]) if masks else (now, None)
             gates = gates + ops.matmul(output, kernel)
             write, forget, new, read = ops.split(gates, 4, axis=-1)
             write, forget = ops.sigmoid(write), ops.sigmoid(forget + forget_bias)
@@ -117,11 +119,11 @@ def _gradient(
         forget = ops.where(present > 0, forget, ops.ones_like(forget))
     absent = [1.0 - mask for mask in seen.masks]
     width, transposed = output.shape[-1], ops.transpose(seen.kernel)
-    borders = [width * part for part in range(1, 7 + len(absent))]
+    sizes = [width] * 7 + [1] * len(absent)
 
     def step(after: _Tensors, now: keras.KerasTensor) -> tuple[_Tensors, _Tensors]:
         by_output, by_cell, _ = after
-        here, forget, to_cell, write, keep, new, read, *absent = ops.split(now, borders, axis=-1)
+        here, forget, to_cell, write, keep, new, read, *absent = split(now, sizes)
         by_output = by_output + here
         by_cell = by_cell + by_output * to_cell
         by_gates = ops.concatenate(

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from t2t_lite.layers.base import Layer
+from t2t_lite.layers.base import Layer, split
 from t2t_lite.layers.dense import Projection, multiply, unit_scaling
 from t2t_lite.layers.lstm_scan import lstm_scan
 
@@ -105,7 +105,7 @@ class Cell(Layer, abc.ABC):
             if present is None:
                 after = advance(now, before, None)
                 return after, after
-            gates, here = ops.split(now, [width], axis=-1)
+            gates, here = split(now, [width, 1])
             after = advance(gates, before, None)
             pairs = zip(after, before, strict=True)
             after = type(after)(*(ops.where(here > 0, *pair) for pair in pairs))

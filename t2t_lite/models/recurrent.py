@@ -3,7 +3,6 @@
 import abc
 import contextlib
 import dataclasses
-import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -11,6 +10,7 @@ import keras
 from keras import ops
 
 from t2t_lite.layers.attention import AttentionHook
+from t2t_lite.layers.base import split
 from t2t_lite.layers.recurrent_attention import RecurrentAttention, SourceMemory
 from t2t_lite.models.flops import ForwardFlops, flops_of_part, flops_per_token
 from t2t_lite.models.hparams_model import Decoder
@@ -102,10 +102,10 @@ def scan_steps(step: Callable[..., _States], start: _States, *known: keras.Keras
     Returns:
         The states after all positions, [B, T, D].
     """
-    borders = list(itertools.accumulate(part.shape[-1] for part in known[:-1]))
+    sizes = [part.shape[-1] for part in known]
 
     def take(before: _States, now: keras.KerasTensor) -> tuple[_States, _States]:
-        after = step(before, *(ops.split(now, borders, axis=-1) if borders else [now]))
+        after = step(before, *(split(now, sizes) if known[1:] else [now]))
         return after, after
 
     # Packed: `scan` takes only one tensor of unknown length.
