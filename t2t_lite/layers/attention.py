@@ -7,7 +7,7 @@ import keras
 from keras import ops
 
 from t2t_lite.errors import UsageError
-from t2t_lite.layers.base import Dropout, Layer, seeds_or_new, split
+from t2t_lite.layers.base import Dropout, Layer, seeds_or_new, shape, split
 from t2t_lite.layers.dense import Projection, sizes
 
 # Added to the scores of positions that must not be seen: their softmax weight becomes 0.
@@ -33,8 +33,8 @@ def future_bias(ids: keras.KerasTensor) -> keras.KerasTensor:
 
 def split_heads(x: keras.KerasTensor, heads: int) -> keras.KerasTensor:
     """[B, N, H·d] -> [B, H, N, d]."""
-    shape = (*sizes(x)[:2], heads, x.shape[-1] // heads)
-    return ops.transpose(ops.reshape(x, shape), (0, 2, 1, 3))
+    parts = (*sizes(x)[:2], heads, x.shape[-1] // heads)
+    return ops.transpose(ops.reshape(x, parts), (0, 2, 1, 3))
 
 
 def merge_heads(x: keras.KerasTensor) -> keras.KerasTensor:
@@ -213,7 +213,7 @@ class SelfAttention(MultiHeadAttention):
         bias = mask_bias(mask) if bias is None else bias
         queries, (keys, values) = self._project(x)
         memory = KeysValues(split_heads(keys, self.heads), split_heads(values, self.heads))
-        positions = ops.arange(ops.shape(x)[1])
+        positions = ops.arange(shape(x)[1])
         return self._attend_at(split_heads(queries, self.heads), memory, bias, positions, training)
 
     def _attend_at(
@@ -225,8 +225,9 @@ class SelfAttention(MultiHeadAttention):
         training: bool = False,
     ) -> keras.KerasTensor:
         """Does what `attend` does, for queries [B, H, Q, d_k] at `positions` [Q]."""
-        keys = ops.arange(ops.shape(memory.keys)[2])
-        return self.attend(queries, memory, self.restrict(bias, positions, keys), training)
+        if self.neighborhood:
+            bias = self.restrict(bias, positions, ops.arange(shape(memory.keys)[2]))
+        return self.attend(queries, memory, bias, training)
 
     def restrict(
         self, bias: keras.KerasTensor, queries: keras.KerasTensor, keys: keras.KerasTensor
@@ -250,10 +251,10 @@ class SelfAttention(MultiHeadAttention):
 
     def empty_cache(self, batch: keras.KerasTensor, beams: int, length: int) -> KeysValues:
         """Returns an empty cache for `length` steps: [B, K, H, length, d]."""
-        shape = (batch, beams, self.heads, length)
+        places = (batch, beams, self.heads, length)
         return KeysValues(
-            ops.zeros((*shape, self.key_channels // self.heads), self.compute_dtype),
-            ops.zeros((*shape, self.value_channels // self.heads), self.compute_dtype),
+            ops.zeros((*places, self.key_channels // self.heads), self.compute_dtype),
+            ops.zeros((*places, self.value_channels // self.heads), self.compute_dtype),
         )
 
     def step(
@@ -271,7 +272,7 @@ class SelfAttention(MultiHeadAttention):
         """
         queries, new = self._project(x)  # [B, K, H·d]
         cache, flat = self._store(cache, new, step)
-        positions = ops.arange(ops.shape(flat.keys)[2])
+        positions = ops.arange(shape(flat.keys)[2])
         bias = ops.where(positions > step, MASKED, 0.0)  # [L]
         queries = ops.reshape(queries, (-1, self.heads, 1, self.key_channels // self.heads))
         mixed = self._attend_at(queries, flat, bias, ops.reshape(step, (1,)))  # [B·K, 1, D]
@@ -285,7 +286,7 @@ class SelfAttention(MultiHeadAttention):
         Returns:
             The new cache, and the same as [B·K, H, L, d].
         """
-        batch, beams, heads, length = ops.shape(cache.keys)[:4]
+        batch, beams, heads, length = shape(cache.keys)[:4]
         rows = ops.arange(batch * (beams * heads))
         places = (rows * length + step)[:, None]  # among all positions of all rows
 

@@ -229,7 +229,7 @@ class Dropout(Layer):
             return ops.zeros_like(x)
         dtype = keras.backend.standardize_dtype(x.dtype)
         scale = float(np.array(1.0 / max(1.0 - self.rate, _LEAST_KEPT)).astype(dtype))
-        kept = self._kept(ops.shape(x), 1.0 / scale)
+        kept = self._kept(shape(x), 1.0 / scale)
         return dropped(x, kept, scale)
 
     def _kept(
@@ -295,6 +295,16 @@ def int8_quarters(words: keras.KerasTensor) -> keras.KerasTensor:
         return ops.view(words, "int8")
     quarters = [ops.right_shift(ops.left_shift(words, up), 24) for up in (24, 16, 8, 0)]
     return ops.reshape(ops.cast(ops.stack(quarters, axis=-1), "int8"), (-1, 4 * words.shape[-1]))
+
+
+def shape(x: keras.KerasTensor) -> tuple[Any, ...]:
+    """Returns the sizes of `x` as `keras.ops.shape` does, but all unknown ones by one operation."""
+    if keras.backend.backend() != "tensorflow" or None not in x.shape:
+        return tuple(ops.shape(x))
+    import tensorflow as tf
+
+    pairs = zip(x.shape, tf.unstack(tf.shape(x)), strict=True)
+    return tuple(computed if known is None else known for known, computed in pairs)
 
 
 def split(x: keras.KerasTensor, sizes: Sequence[int]) -> list[keras.KerasTensor]:

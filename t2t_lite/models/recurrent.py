@@ -116,4 +116,4 @@ def scan_steps(step: Callable[..., _States], start: _States, *known: keras.Keras
 
 def repeat_states(states: _States, beams: int) -> _States:
     """Gives each of K beams a copy of all states: [B, D] -> [B, K, D]."""
-    return keras.tree.map_structure(lambda part: ops.repeat(part[:, None], beams, axis=1), states)
+    return keras.tree.map_structure(lambda part: ops.stack([part] * beams, axis=1), states)

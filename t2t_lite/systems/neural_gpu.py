@@ -263,7 +263,7 @@ class NeuralGPUDecoder(_NeuralGPUPart, Decoder):
     def start(self, memory: Any, beams: int, length: int) -> DecodeState:
         """Gives every hypothesis a tape of its own; see `Decoder.start`."""
         tape, mask = memory
-        cells = ops.repeat(tape[:, None], beams, axis=1)  # [B, K, N, W, D]
+        cells = ops.stack([tape] * beams, axis=1)  # [B, K, N, W, D]
         return DecodeState(mask, _Tape(cells, ops.zeros_like(cells[:, :, :, 0])))
 
     def step(
