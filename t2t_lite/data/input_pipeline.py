@@ -215,7 +215,6 @@ def eval_dataset(
     reader: ExampleReader,
     *,
     parts: int,
-    limit: int | None = None,
 ) -> tf.data.Dataset:
     """Returns every example that `scheme` keeps, once, grouped by length, in a fixed order.
 
@@ -224,26 +223,31 @@ def eval_dataset(
         scheme: lengths to keep, and the greatest B for each.
         reader: parses the examples.
         parts: W, the number of equal parts of every batch.
-        limit: stops after the examples of so many batches of one part, whatever W is; None: all.
 
     Returns:
         A dataset of `{"inputs": int32 [W, B, S], "targets": int32 [W, B, T]}`, 0 for padding. The
         last batch of a bucket is filled with rows of padding to a multiple of W.
     """
     reader = reader.of_evaluation()
-    examples = _eval_examples(paths, scheme, reader)
-    if limit is not None:
-        examples = _grouped(examples, scheme, parts=1).take(limit).unbatch()
-    return _padded(_grouped(examples, scheme, parts), reader, parts)
+    return _padded(_grouped(_eval_examples(paths, scheme, reader), scheme, parts), reader, parts)
 
 
 @_without_autograph
-def has_more_batches(
-    paths: Sequence[str], scheme: BatchingScheme, reader: ExampleReader, limit: int
-) -> bool:
-    """Whether `eval_dataset` with this limit leaves examples out; the arguments are the same."""
-    examples = _eval_examples(paths, scheme, reader.of_evaluation())
-    return any(True for _ in _grouped(examples, scheme, parts=1).skip(limit).take(1))
+def limited_eval_dataset(
+    paths: Sequence[str], scheme: BatchingScheme, reader: ExampleReader, *, parts: int, limit: int
+) -> tuple[tf.data.Dataset, bool]:
+    """As `eval_dataset`, of the examples of so many batches of one part alone, whatever W is.
+
+    Returns:
+        The dataset; and whether there are more examples, for which files are read.
+    """
+    reader = reader.of_evaluation()
+    batches = _grouped(_eval_examples(paths, scheme, reader), scheme, parts=1)
+    has_more = any(True for _ in batches.skip(limit).take(1))
+    batches = batches.take(limit)
+    if parts > 1:
+        batches = _grouped(batches.unbatch(), scheme, parts)
+    return _padded(batches, reader, parts), has_more
 
 
 def _eval_examples(

@@ -24,7 +24,7 @@ import tensorflow as tf
 from t2t_lite import memory
 from t2t_lite.data.batching import BatchingScheme
 from t2t_lite.data.example_reader import ExampleReader, naming_bad_file
-from t2t_lite.data.input_pipeline import eval_dataset, has_more_batches
+from t2t_lite.data.input_pipeline import limited_eval_dataset
 from t2t_lite.data.problem import SPLIT_FILE_NAMES
 from t2t_lite.decoding.dataset_decoding import Decodes, decode_examples
 from t2t_lite.decoding.decoder import Decoder
@@ -171,9 +171,10 @@ class Evaluator:
         for part in self.parts:
             paths = part.problem.existing_filepaths(self._data_dir, self._split)
             reader = self._readers[part.label]
-            batches = eval_dataset(paths, scheme, reader, parts=replicas, limit=self._limit)
             with naming_bad_file(paths, part.problem.float_sides):
-                has_more = has_more_batches(paths, scheme, reader, self._limit)
+                batches, has_more = limited_eval_dataset(
+                    paths, scheme, reader, parts=replicas, limit=self._limit
+                )
             by_label[part.label] = paths, batches, self._limit if has_more else 0
         return by_label
 

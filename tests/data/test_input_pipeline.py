@@ -10,7 +10,7 @@ from support.corpora import write_corpus
 from t2t_lite.data import records
 from t2t_lite.data.batching import UNLIMITED, batching_scheme
 from t2t_lite.data.example_reader import ExampleReader, naming_bad_file
-from t2t_lite.data.input_pipeline import eval_dataset, has_more_batches, train_dataset
+from t2t_lite.data.input_pipeline import eval_dataset, limited_eval_dataset, train_dataset
 from t2t_lite.errors import DataError
 
 SCHEME = batching_scheme(60, max_length=20, min_length_bucket=5, length_bucket_step=1.5)
@@ -207,7 +207,9 @@ def test_a_limited_evaluation_has_the_same_examples_in_any_number_of_parts(corpu
     paths, examples = corpus
 
     def seen(parts):
-        batches = eval_dataset(paths, KEEP_ALL, ExampleReader(), parts=parts, limit=limit)
+        batches, _ = limited_eval_dataset(
+            paths, KEEP_ALL, ExampleReader(), parts=parts, limit=limit
+        )
         return sorted(pair for batch in take(batches, None) for pair in pairs(batch))
 
     unlimited = take(eval_dataset(paths, KEEP_ALL, ExampleReader(), parts=1), limit)
@@ -221,7 +223,7 @@ def test_whether_a_limit_leaves_out_examples_is_known(corpus):
     given = corpus[0], KEEP_ALL, ExampleReader()
     batches = len(take(eval_dataset(*given, parts=1), None))
     limits = 1, batches - 1, batches, 1000
-    found = [has_more_batches(*given, limit) for limit in limits]
+    found = [limited_eval_dataset(*given, parts=1, limit=limit)[1] for limit in limits]
     assert found == [True, True, False, False]
 
 
