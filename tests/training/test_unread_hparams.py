@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from support.limits import strategy_over
-from support.model_kinds import KINDS, VOCAB_SIZE
+from support.model_kinds import KINDS, SHALLOW, VOCAB_SIZE
 from support.small_runs import HPARAMS, assert_equal_runs, make_config
 from support.training_steps import make_step
 from t2t_lite import registry
@@ -95,7 +95,7 @@ _RELATIVE = {"self_attention_type": "dot_product_relative", "max_relative_positi
 )
 def test_what_a_step_does_not_read_of_its_model(kind, changes, unread):
     name, hparams_set, small = KINDS[kind]
-    hparams = registry.hparams(hparams_set).copy(**{**small, **changes})
+    hparams = registry.hparams(hparams_set).copy(**{**small, **SHALLOW.get(kind, {}), **changes})
     hparams.note_reads()
     make = functools.partial(registry.model(name), hparams, VOCAB_SIZE, VOCAB_SIZE)
     ids = tf.ones((1, 1, 2), tf.int32)
