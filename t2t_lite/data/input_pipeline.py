@@ -255,7 +255,8 @@ def _eval_examples(
 ) -> tf.data.Dataset:
     """Returns the examples of evaluations, in the order of the files, as `_bucketed` does."""
     records = tf.data.Dataset.range(len(paths)).flat_map(_file_reader(paths))
-    chunks = records.batch(_MEASURED_RECORDS).map(lambda *chunk: (tf.constant(0, tf.int64), chunk))
+    epoch = tf.data.Dataset.from_tensors(tf.constant(0, tf.int64)).repeat()
+    chunks = tf.data.Dataset.zip(epoch, records.batch(_MEASURED_RECORDS))
     return _bucketed(chunks, scheme, reader)
 
 
@@ -334,7 +335,8 @@ def _bucketed(
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         examples, records = chunk
         lengths = tf.reduce_max(reader.lengths(records), axis=1)  # [n]
-        kept = tf.where((lengths >= scheme.min_length) & (lengths <= scheme.max_length))[:, 0]
+        is_kept = (lengths >= scheme.min_length) & (lengths <= scheme.max_length)
+        kept = tf.squeeze(tf.where(is_kept), axis=1)
         buckets = tf.searchsorted(boundaries, lengths, side="right", out_type=tf.int64)
         origins = epoch * MOST_EXAMPLES + examples  # [n]
         return tf.gather(origins, kept), tf.gather(records, kept), tf.gather(buckets, kept)
@@ -359,8 +361,8 @@ def _grouped(examples: tf.data.Dataset, scheme: BatchingScheme, parts: int) -> t
     sizes = tf.constant(scheme.batch_sizes, tf.int64) * parts
     return examples.group_by_window(
         key_func=lambda origin, record, bucket: bucket,
-        reduce_func=lambda bucket, group: group.batch(sizes[bucket]),
-        window_size_func=lambda bucket: sizes[bucket],
+        reduce_func=lambda bucket, group: group.batch(tf.gather(sizes, bucket)),
+        window_size_func=lambda bucket: tf.gather(sizes, bucket),
     )
 
 
@@ -369,6 +371,8 @@ def _padded(batches: tf.data.Dataset, reader: ExampleReader, parts: int) -> tf.d
 
     def split(ids: tf.RaggedTensor) -> tf.Tensor:
         dense = tf.cast(ids, tf.int32).to_tensor()  # [n, L]
+        if parts == 1:  # which takes half as long to trace
+            return tf.expand_dims(dense, axis=0)
         missing = -tf.shape(dense)[0] % parts
         dense = tf.pad(dense, [[0, missing], [0, 0]])  # [W * B, L]
         rows, length = tf.unstack(tf.shape(dense))
