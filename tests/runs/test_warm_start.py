@@ -39,9 +39,10 @@ def warnings_of(caplog) -> list[str]:
     ]
 
 
-@pytest.fixture
-def other(tmp_path):
-    return make_run(tmp_path / "other")
+@pytest.fixture(scope="module")
+def other(tmp_path_factory):
+    """A run that no test changes."""
+    return make_run(tmp_path_factory.mktemp("runs") / "other")
 
 
 def features():
@@ -55,9 +56,10 @@ def test_the_same_model_gives_the_same_logits_to_the_bit(other, by_folder, caplo
     caplog.set_level(logging.INFO)
     run, trained, checkpoint = other
     model = run.build_model()
-    assert not np.array_equal(model(features()), trained(features()))
+    wanted = trained(features())
+    assert not np.array_equal(model(features()), wanted)
     warm_start(model, str(run.folder) if by_folder else checkpoint)
-    assert np.array_equal(model(features()), trained(features()))
+    assert np.array_equal(model(features()), wanted)
     count = len(model.trainable_variables)
     assert f"(step 30): copied {count} of {count} weights" in caplog.text
     assert not warnings_of(caplog)
@@ -315,11 +317,13 @@ def test_weights_with_which_the_model_computes_something_else_are_a_warning(
         ("loose.ckpt-1", r"=\S*/loose\.ckpt-1 is in no run folder: name a run folder, or a check"),
     ],
 )
-def test_a_wrong_source_is_named(other, tmp_path, source, message):
-    (tmp_path / "loose.ckpt-1.index").touch()
-    (tmp_path / "loose.ckpt-1.data-00000-of-00001").touch()
+def test_a_wrong_source_is_named(other, source, message):
+    run, model, _ = other
+    folder = run.folder.parent
+    (folder / "loose.ckpt-1.index").touch()
+    (folder / "loose.ckpt-1.data-00000-of-00001").touch()
     with pytest.raises(UserError, match=message):
-        warm_start(other[0].build_model(), str(tmp_path / source))
+        warm_start(model, str(folder / source))
 
 
 @pytest.mark.integration
