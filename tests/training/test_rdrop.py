@@ -235,7 +235,7 @@ def test_a_loss_that_is_not_finite_in_either_pass_is_that_of_its_sentence(
     hidden[row] = np.nan
     monkeypatch.setattr(wet_step.forward, "of_part", lambda *_: (tf.constant(hidden), []))
     part = {name: ids[0] for name, ids in ragged_batch(parts=1).items()}
-    losses = Diagnosis(wet_step)._of_part(part, tf.constant(0, tf.int64)).numpy()
+    losses = Diagnosis(wet_step)._compiled(part, tf.constant(0, tf.int64)).numpy()
     assert np.isfinite(losses).tolist() == [True, False, True]
 
 
