@@ -1,4 +1,7 @@
-"""Keeps the chatter of libraries that a command loads off stderr."""
+"""Keeps the chatter of libraries that a command loads off stderr.
+
+`python -m t2t_lite.bin.console MODULE` runs a module as commands run, for a process of their own.
+"""
 
 import contextlib
 import gc
@@ -6,6 +9,7 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import os
+import runpy
 import sys
 import tempfile
 import types
@@ -119,3 +123,8 @@ class _QuietTensorFlow(importlib.abc.MetaPathFinder):
 
             spec.loader.exec_module = execute_quietly  # type: ignore[method-assign]
         return spec
+
+
+if __name__ == "__main__":
+    with quiet_tensorflow():
+        runpy.run_module(sys.argv[1], run_name="__main__", alter_sys=True)

@@ -107,7 +107,7 @@ def measure(request: Request, timeout: float) -> Cost:
         )
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "t2t_lite.training.preflight.probe"],
+            [sys.executable, "-m", "t2t_lite.bin.console", "t2t_lite.training.preflight.probe"],
             input=json.dumps(dataclasses.asdict(request), default=str),
             capture_output=True,
             text=True,

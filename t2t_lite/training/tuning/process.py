@@ -66,7 +66,7 @@ class TrialProcess:
             pass
         with self.log.open("ab") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "t2t_lite.training.tuning.trial"],
+                [sys.executable, "-m", "t2t_lite.bin.console", "t2t_lite.training.tuning.trial"],
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=output,
