@@ -16,6 +16,8 @@ pytestmark = pytest.mark.integration
 USR_DIR = f"""{TOP}
 from tensor2tensor.models import transformer
 
+tf.config.run_functions_eagerly(True)  # few steps
+
 
 @registry.register_problem
 class UsrLetters(Base):
@@ -32,6 +34,9 @@ def usr_letters_tiny():
   hparams.num_hidden_layers = 1
   hparams.num_heads = 2
   hparams.batch_size = 256
+  hparams.layer_prepostprocess_dropout = 0.0
+  hparams.attention_dropout = 0.0
+  hparams.relu_dropout = 0.0
   return hparams
 
 
@@ -43,7 +48,7 @@ def usr_letters_range(rhp):
 """
 
 
-def test_a_search_in_a_t2t_user_directory_survives_a_kill(start, tmp_path):
+def test_a_search_in_a_t2t_user_directory_survives_a_kill(start, eagerly, tmp_path):
     usr_dir = write_usr_dir(tmp_path / "usr", USR_DIR)
     shared = [f"--t2t_usr_dir={usr_dir}", "--problem=usr_letters", f"--data_dir={tmp_path}/data"]
     printed_by(t2t_datagen.main, *shared, f"--tmp_dir={tmp_path}/tmp")
@@ -51,6 +56,7 @@ def test_a_search_in_a_t2t_user_directory_survives_a_kill(start, tmp_path):
         *shared,
         *("--model=transformer", "--hparams_set=usr_letters_tiny", "--random_seed=1"),
         *("--train_steps=6", "--local_eval_frequency=2", "--log_step_count_steps=2"),
+        "--decode_hparams=beam_size=1,extra_length=2",
         *("--hparams_range=usr_letters_range", "--autotune_max_trials=2"),
         "--autotune_objective=metrics-usr_letters/neg_log_perplexity",
         f"--output_dir={tmp_path}/search",
