@@ -58,6 +58,7 @@ HPARAMS = (
     "filter_size=128,learning_rate_schedule=constant*linear_warmup*rsqrt_decay,"
     "learning_rate_constant=0.02,learning_rate_warmup_steps=20"
 )
+STEPS = {"transformer_encoder": 100, "transformer": 200}
 TEXTS = ["good bad great", "", "awful dull fine", "fine " * 39 + "dull"]
 LABELS = ["pos", "", "neg", "pos"]
 
@@ -82,15 +83,15 @@ def train(tmp_path_factory):
                 "--hparams_set=transformer_tiny",
                 f"--hparams={HPARAMS}",
                 f"--output_dir={root / model}/run",
-                "--train_steps=200",
-                "--local_eval_frequency=200",
+                f"--train_steps={STEPS[model]}",
+                f"--local_eval_frequency={STEPS[model]}",
             )
             return root / model
 
         yield folder_of
 
 
-@pytest.fixture(params=["transformer_encoder", "transformer"])
+@pytest.fixture(params=STEPS)
 def each(request, train) -> pathlib.Path:
     """The folder of each model."""
     return train(request.param)

@@ -47,7 +47,7 @@ def write(folder, split, count):
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory) -> pathlib.Path:
+def trained(few_shards, tmp_path_factory) -> pathlib.Path:
     """The folder of a regressor of two numbers: its run is in `run`."""
     folder = tmp_path_factory.mktemp("regressor")
     write(folder, "train", 3000)
