@@ -31,6 +31,8 @@ AS_IMPORTED = (
     "attention_bias=true,ffn_activation=swish,pos=timing_paper,position_offset=2,start_id=1,"
     "layer_final_sequence=none,softmax_bias=true,softmax_padding=false,suppressed_ids=2"
 )
+# That between the layers: each step draws its masks.
+ONE_DROPOUT = "attention_dropout=0,relu_dropout=0"
 # Segmentations of every epoch; masks and dropped symbols of every pass, of which there are two.
 DRAWN_ANEW = "bpe_dropout=0.2,rdrop_alpha=5,symbol_dropout=0.1"
 CUT = "simcut_alpha=3,symbol_dropout=0.1,optimizer_multistep_accumulate_steps=2,decoder_self=ssru"
@@ -150,7 +152,7 @@ def wait_for_progress(process, output_dir) -> None:
 @pytest.mark.parametrize(
     ("devices", "steps", "kills", "schedule", "number", "features"),
     [
-        pytest.param(2, 40, 1, "train", KILL, "", id="once"),
+        pytest.param(2, 40, 1, "train", KILL, ONE_DROPOUT, id="once"),
         pytest.param(1, 600, 20, WITH_EVALUATION, KILL, "", id="20-times-1-device", marks=SLOW),
         pytest.param(4, 1500, 20, "train", KILL, "", id="20-times-4-devices", marks=SLOW),
         pytest.param(1, 4000, 20, "train", KILL, DRAWN_ANEW, id="20-times-drawn-anew", marks=SLOW),

@@ -29,6 +29,7 @@ HPARAMS = (
 )
 # Not Adam, which makes as large a step of a gradient's rounding as of a gradient.
 SGD = f"{HPARAMS},optimizer=sgd,learning_rate_schedule=constant,learning_rate_constant=0.1"
+DRY = f"{HPARAMS},layer_prepostprocess_dropout=0,attention_dropout=0,relu_dropout=0"
 # Within so many seconds the workers must have noticed that one of them is lost.
 NOTICED = 60
 
@@ -249,7 +250,8 @@ def check_loss(start_workers, calm_runs, tmp_path):
 def test_a_killed_worker_ends_the_other(start_workers, tmp_path):
     """The slow tests below let them go on."""
     hosts = free_hosts(2)
-    chief, other = start_workers(tmp_path, "--schedule=train", hosts=hosts, steps=200)
+    settings = {"hosts": hosts, "steps": 200, "hparams": DRY}
+    chief, other = start_workers(tmp_path, "--schedule=train", **settings)
     await_checkpoint(tmp_path, chief)
     other.kill()
     lost = f"has lost worker 1 at {hosts[1]}: its process was killed or has crashed"
