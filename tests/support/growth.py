@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 # tracemalloc makes work slow, and shows squares on smaller inputs, too.
-_SHARE_FOR_MEMORY = 8
+_SHARE_FOR_TIME, _SHARE_FOR_MEMORY = 2, 8
 
 # By how much ten times as much may cost more: n log n and noise, but not n squared.
-_MOST = 30
+_MOST_SECONDS, _MOST_BYTES = 20, 30
 # What is less than this is noise; a regular expression takes 1 MiB of stack at once.
-_LEAST_SECONDS, _LEAST_BYTES = 2e-3, 40_000
+_LEAST_SECONDS, _LEAST_BYTES = 75e-5, 40_000
 
 
 def assert_grows_gently(make: Callable[[int], Any], work: Callable[[Any], object], n: int) -> None:
@@ -20,18 +20,18 @@ def assert_grows_gently(make: Callable[[int], Any], work: Callable[[Any], object
     Args:
         make: makes an input of a size.
         work: what is measured; its second call on an input must not be faster than the first.
-        n: the smaller size.
+        n: the smaller size, of which both are measured on a share.
     """
-    small, large = (make(size) for size in (n, 10 * n))
+    small, large = (make(size // _SHARE_FOR_TIME) for size in (n, 10 * n))
     work(make(n // 10))  # what happens once
     seconds = min(_seconds(work, small) for _ in range(2))
-    most = _MOST * max(seconds, _LEAST_SECONDS)
+    most = _MOST_SECONDS * max(seconds, _LEAST_SECONDS)
     longer = _seconds(work, large)
     if longer > most:  # once more, as the machine may have been busy
         longer = _seconds(work, large)
     assert longer <= most, f"seconds: {seconds} and {longer}"
     peaks = [_peak(work, make(size // _SHARE_FOR_MEMORY)) for size in (n, 10 * n)]
-    assert peaks[1] <= _MOST * max(peaks[0], _LEAST_BYTES), f"bytes: {peaks}"
+    assert peaks[1] <= _MOST_BYTES * max(peaks[0], _LEAST_BYTES), f"bytes: {peaks}"
 
 
 def _seconds(work: Callable[[Any], object], x: Any) -> float:

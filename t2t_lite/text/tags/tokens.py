@@ -7,7 +7,7 @@ drops such as `</>`, and what it makes of malformed tags differs between release
 import enum
 import functools
 import html
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from html.entities import html5
 from typing import NamedTuple
 
@@ -258,7 +258,7 @@ def _pattern(kind: str) -> regex.Pattern[str]:
     unended = f"| {_UNENDED}" if kind == HTML else ""
     return regex.compile(
         rf"""
-            (?: (?={openings}) | )
+            (?: (?P<opening>(?={openings})) | )
             (?: {raw} (?P<hidden> <[!?][^<>]*+> | </> )
               | <(?P<close>/)?(?P<name>{name}){attributes}>
               | (?P<entity>&(?:{_REFERENCE} {unended}))
@@ -306,11 +306,12 @@ def tokens_of(segment: str, kind: str) -> Iterator[Token]:
     """
     end = 0
     pairs = pairs_in(segment)
-    for start, place, groups in _found(segment, kind, pairs):
+    for match, place, group in _found(segment, kind, pairs):
+        start = match.start()
         if start > end:
             text = segment[end:start]
             yield Token(TokenKind.TEXT, text, text=text)
-        yield _token(groups, segment[start:place], kind == XML, pairs)
+        yield _token(match, group, segment[start:place], kind == XML, pairs)
         end = place
     if end < len(segment):
         yield Token(TokenKind.TEXT, segment[end:], text=segment[end:])
@@ -318,20 +319,21 @@ def tokens_of(segment: str, kind: str) -> Iterator[Token]:
 
 def _found(
     segment: str, kind: str, pairs: frozenset[str]
-) -> Iterator[tuple[int, int, Mapping[str, str | None]]]:
-    """Yields where all tokens but text start and end, and the groups of what they are."""
+) -> Iterator[tuple[regex.Match[str], int, str | None]]:
+    """Yields what matches all tokens but text, where they end, and the group of what they are."""
     # The next end of each opening. It is looked for once: where many begin and none ends, to look
     # from each would take the square of n.
     ends: dict[_Opening, regex.Match[str] | None] = {}
     place = 0
     while match := _pattern(kind).search(segment, place):
-        groups = match.groupdict()
+        group = match.lastgroup
         start, place = match.span()
-        if (bracketed := groups["bracketed"]) and not is_code(bracketed, pairs):
+        if group == "bracketed" and not is_code(match[0], pairs):
             place = start + 1
             continue
-        for i, opening in enumerate(_OPENINGS.get(kind, ())):
-            if groups[f"opened{i}"] is None:
+        is_opening = kind in _OPENINGS and match["opening"] is not None
+        for i, opening in enumerate(_OPENINGS[kind] if is_opening else ()):
+            if match[f"opened{i}"] is None:
                 continue
             begins = match.end(f"opened{i}")
             known = ends.get(opening)
@@ -339,13 +341,12 @@ def _found(
                 ends[opening] = known = _ENDS[opening].search(segment, begins)
             if known or opening.runs_on:
                 place = known.end() if known else len(segment)
-                is_read = _OUTPUT.match(segment, start)
-                groups["protected" if is_read else "hidden"] = segment[start:place]
+                group = "protected" if _OUTPUT.match(segment, start) else "hidden"
             break
-        if raw := groups.get("raw"):
-            place = _end_of_raw(segment, place, raw.lower())
-        if groups.get("none") is None or groups["hidden"] or groups["protected"]:
-            yield start, place, groups
+        if group == "raw":
+            place = _end_of_raw(segment, place, match["raw"].lower())
+        if group != "none":
+            yield match, place, group
 
 
 def _end_of_raw(segment: str, place: int, name: str) -> int:
@@ -374,25 +375,25 @@ def _end_of_script(segment: str, place: int) -> int:
 
 
 def _token(
-    groups: Mapping[str, str | None], raw: str, is_xml: bool, pairs: frozenset[str]
+    match: regex.Match[str], group: str | None, raw: str, is_xml: bool, pairs: frozenset[str]
 ) -> Token:
-    if groups["protected"] is not None or groups["bracketed"] is not None:
+    if group in ("protected", "bracketed"):
         code = named(raw)
         if code is None or code.name not in pairs:
             return Token(TokenKind.PROTECTED, raw)
         return Token(TokenKind.CLOSE if code.closes else TokenKind.OPEN, raw, code.name)
-    if groups.get("link") or groups.get("linked"):
-        return Token(TokenKind.OPEN if groups["link"] else TokenKind.CLOSE, raw, "`")
-    if groups.get("hidden") is not None:
+    if group in ("link", "linked"):
+        return Token(TokenKind.OPEN if group == "link" else TokenKind.CLOSE, raw, "`")
+    if group == "hidden":
         return Token(TokenKind.HIDDEN, raw)
-    if groups["entity"] is not None:
+    if group == "entity":
         return _entity(raw, is_xml)
-    if (name := groups.get("raw")) is not None:
-        is_shown = name.lower() in _SHOWN_RAW
-        return Token(TokenKind.VOID if is_shown else TokenKind.HIDDEN, raw, name.lower())
-    name = groups["name"] or ""
+    if group == "raw":
+        name = match["raw"].lower()
+        return Token(TokenKind.VOID if name in _SHOWN_RAW else TokenKind.HIDDEN, raw, name)
+    name = match["name"] or ""
     name = _WITHOUT_PREFIX.sub("", name) if is_xml else name.lower()
-    if groups["close"]:
+    if match["close"]:
         return Token(TokenKind.CLOSE, raw, name)
     if is_xml:
         is_void = raw.endswith("/>")
