@@ -208,7 +208,9 @@ def replace_weights(run) -> None:
 
 @pytest.mark.integration
 @pytest.mark.parametrize("named", [False, True])
-def test_a_checkpoint_that_is_replaced_meanwhile_has_no_export(run, monkeypatch, named):
+def test_a_checkpoint_that_is_replaced_meanwhile_has_no_export(
+    run, monkeypatch, named, own_searches
+):
     """Neither the old weights under the new name nor the new ones under the old."""
     checkpoint = str(run.folder / "model.ckpt-7") if named else ""
     load_model = run_folder.RunFolder.load_model

@@ -189,7 +189,7 @@ def test_terms_that_change_while_a_model_is_loaded_are_an_error(config, tmp_path
         jobs.run(config)
 
 
-def test_a_checkpoint_that_changes_while_it_is_read_is_an_error(config, monkeypatch):
+def test_a_checkpoint_that_changes_while_it_is_read_is_an_error(config, monkeypatch, own_searches):
     load = RunFolder.load_model
 
     def replaced(self, *arguments):

@@ -7,7 +7,7 @@ from support import shared_searches
 from support.shared_searches import SharedSearches
 from support.small_runs import noisy_run, save_weights
 from t2t_lite.decoding.trained_model import TrainedModel
-from t2t_lite.errors import UsageError
+from t2t_lite.errors import UsageError, UserError
 from t2t_lite.search.decode_hparams import DecodeHParams
 
 SIZES = {"hidden_size": 8, "num_hidden_layers": 1}
@@ -50,6 +50,17 @@ def test_other_weights_settings_and_types_are_other_models(shared, tmp_path):
     assert found.checkpoint.endswith("-8")
     assert other is not model
     assert np.array_equal(other.get_weights()[0], changed.get_weights()[0])
+
+
+def test_a_checkpoint_that_was_damaged_since_is_not_taken_for_the_one_that_was_loaded(
+    shared, tmp_path
+):
+    run = noisy_run(tmp_path / "one", **SIZES)
+    shared.load(TrainedModel(run, ""))
+    (data,) = run.folder.glob("model.ckpt-7.data-*")
+    data.write_bytes(b"")
+    with pytest.raises(UserError, match=r"ckpt-7"):
+        shared.load(TrainedModel(run, ""))
 
 
 def test_a_model_that_a_test_has_changed_is_loaded_anew(shared, tmp_path):
