@@ -30,8 +30,17 @@ def model():
     return registry.model("transformer")(hparams.freeze(), 16, 16)
 
 
+@pytest.fixture(scope="module")
+def written(model, tmp_path_factory) -> pathlib.Path:
+    """The checkpoints that each run begins with."""
+    folder = tmp_path_factory.mktemp("written")
+    for number, value in ((1, 1.0), (2, 4.0), (3, -2.0), (10, 6.0)):
+        save_weights(folder, fill(model, value), number)
+    return folder
+
+
 @pytest.fixture
-def add(tmp_path: pathlib.Path, model, monkeypatch):
+def add(tmp_path: pathlib.Path, model, written, monkeypatch):
     """Returns a function that adds a checkpoint, all weights of one value, to the run `run`."""
     run = make_run(tmp_path / "run", num_hidden_layers=1, hidden_size=8)
     monkeypatch.setattr(run_folder.RunFolder, "build_model", lambda self: model)
@@ -39,8 +48,7 @@ def add(tmp_path: pathlib.Path, model, monkeypatch):
     def save(number: int, value: float) -> None:
         save_weights(run.folder, fill(model, value), number)
 
-    for number, value in ((1, 1.0), (2, 4.0), (3, -2.0), (10, 6.0)):
-        save(number, value)
+    shutil.copytree(written, run.folder, dirs_exist_ok=True)
     return save
 
 
