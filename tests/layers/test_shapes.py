@@ -1,11 +1,13 @@
 """Reshaping and products whose sizes are partly unknown while TensorFlow traces."""
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 from keras import ops
 
 from support.rounding import assert_close
+from t2t_lite.layers.base import shape, split
 from t2t_lite.layers.dense import multiply, sizes
 
 
@@ -36,3 +38,22 @@ def test_multiply_is_one_product_of_all_rows(known):
     types = [op.type for op in graph.graph.get_operations()]
     assert types.count("MatMul") == 1
     assert not {"Prod", "BatchMatMulV2"} & set(types)
+
+
+@pytest.mark.parametrize("known", [(2, 3, 6), (None, 3, 6), (None, None, 6)])
+def test_unknown_sizes_are_taken_apart_by_one_operation(known):
+    traced = tf.function(lambda x: ops.zeros(shape(x)), autograph=False)
+    graph = traced.get_concrete_function(spec(*known))
+    assert graph(tf.ones((2, 3, 6))).shape == (2, 3, 6)
+    types = [op.type for op in graph.graph.get_operations()]
+    assert types.count("Unpack") == (None in known)
+    assert "StridedSlice" not in types
+
+
+def test_parts_have_their_sizes(monkeypatch):
+    """As Keras splits for other backends."""
+    x = np.arange(12.0).reshape(1, 2, 6)
+    for backend in ("tensorflow", "jax"):
+        monkeypatch.setattr(keras.backend, "backend", lambda backend=backend: backend)
+        for part, wanted in zip(split(x, (1, 3, 2)), np.split(x, [1, 4], axis=-1), strict=True):
+            np.testing.assert_array_equal(part, wanted)
