@@ -28,7 +28,7 @@ from t2t_lite.training.diagnosis import Diagnosis
 
 pytestmark = pytest.mark.integration
 
-PARTS = 4
+PARTS = 8
 # Not Adam, which makes as large a step of a gradient's rounding as of a gradient.
 # Without clipping, which would hide a wrong size of the gradient, but where that is asked for.
 SGD = "clip_grad_norm=0,optimizer=sgd,learning_rate_schedule=constant,learning_rate_constant=0.1"
@@ -70,31 +70,31 @@ def assert_moved_alike(found, wanted, step, batches, forward=forward_terms) -> N
 def compiled_step():
     """A step on two devices that accumulate, its variables, and how far it moved the weights."""
     strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-    step, moved = train(strategy, ragged_batches(2, PARTS), f"{DROPOUT},{CLIP}")
+    step, moved = train(strategy, ragged_batches(2), f"{DROPOUT},{CLIP}")
     return step, [*step.variables, *step.optimizer.variables], moved
 
 
-def test_four_devices_equal_two(compiled_step, eagerly):
+def test_eight_devices_equal_two(compiled_step, eagerly):
     """With dropout: each part has its own masks, whichever device computes it."""
     step, _, wanted = compiled_step
-    batches = ragged_batches(2, PARTS)
-    on_four, moved = train(strategy_over(4), batches, f"{DROPOUT},{CLIP}")
+    batches = ragged_batches(2)
+    on_eight, moved = train(strategy_over(8), batches, f"{DROPOUT},{CLIP}")
     assert_moved_alike(moved, wanted, step, batches)
-    assert on_four.window.take().gradient_norm / 2 > 0.5, "clipping must have been at work"
+    assert on_eight.window.take().gradient_norm / 2 > 0.5, "clipping must have been at work"
 
 
 def test_chunks_and_recomputation_change_nothing_but_memory(compiled_step):
     """On one device, with dropout and one matrix for everything."""
     step, _, wanted = compiled_step
-    batches = ragged_batches(2, PARTS)
+    batches = ragged_batches(2)
     spared = f"{DROPOUT},{CLIP},loss_chunk_tokens=4,recompute_activations=true"
     _, moved = train(strategy_over(1), batches, spared)
     assert_moved_alike(moved, wanted, step, batches)
 
 
 def test_parts_are_the_whole(eagerly):
-    """Without dropout, four parts and the same sentences as one part."""
-    batches = ragged_batches(1, PARTS)
+    """Without dropout, eight parts and the same sentences as one part."""
+    batches = ragged_batches(1)
     _, moved = train(strategy_over(1), batches, DRY)
     step, wanted = train(strategy_over(1), [joined(batch) for batch in batches], DRY)
     assert_moved_alike(moved, wanted, step, batches)
