@@ -1,6 +1,6 @@
 """Keeps the chatter of libraries that a command loads off stderr.
 
-`python -m t2t_lite.bin.console MODULE` runs a module as commands run, for a process of their own.
+`python -m t2t_lite.bin.console MODULE` runs a module in a process of its own as commands run.
 """
 
 import contextlib
@@ -126,5 +126,6 @@ class _QuietTensorFlow(importlib.abc.MetaPathFinder):
 
 
 if __name__ == "__main__":
+    del sys.argv[0]
     with quiet_tensorflow():
-        runpy.run_module(sys.argv[1], run_name="__main__", alter_sys=True)
+        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)

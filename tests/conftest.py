@@ -286,7 +286,7 @@ def _variables_share_kernels(_logical_devices):
 
 @pytest.fixture(scope="session", autouse=True)
 def _protocols_are_read_once():
-    """Notes what a protocol consists of, as Python 3.12 does.
+    """Remembers what a protocol consists of, as Python 3.12 does.
 
     TensorFlow asks of every tensor and number whether it is one, in each operation.
     """

@@ -28,6 +28,7 @@ _FLOORS = (
         "protocol_buffers",
         "registry",
         "settings",
+        "tensor_sizes",
         "waiting",
     },
     {"hparams", "kept_work", "usr_dirs"},

@@ -236,10 +236,12 @@ def eval_dataset(
 def limited_eval_dataset(
     paths: Sequence[str], scheme: BatchingScheme, reader: ExampleReader, *, parts: int, limit: int
 ) -> tuple[tf.data.Dataset, bool]:
-    """As `eval_dataset`, of the examples of so many batches of one part alone, whatever W is.
+    """As `eval_dataset`, but only with the examples of the first `limit` batches of W = 1.
+
+    They are the same examples, whatever W is.
 
     Returns:
-        The dataset; and whether there are more examples, for which files are read.
+        The dataset, and whether it leaves examples out. To find out, this reads the files.
     """
     reader = reader.of_evaluation()
     batches = _grouped(_eval_examples(paths, scheme, reader), scheme, parts=1)

@@ -7,8 +7,9 @@ import keras
 from keras import ops
 
 from t2t_lite.errors import UsageError
-from t2t_lite.layers.base import Dropout, Layer, seeds_or_new, shape, split
+from t2t_lite.layers.base import Dropout, Layer, seeds_or_new
 from t2t_lite.layers.dense import Projection, sizes
+from t2t_lite.tensor_sizes import shape_of, split
 
 # Added to the scores of positions that must not be seen: their softmax weight becomes 0.
 MASKED = -1e9
@@ -213,7 +214,7 @@ class SelfAttention(MultiHeadAttention):
         bias = mask_bias(mask) if bias is None else bias
         queries, (keys, values) = self._project(x)
         memory = KeysValues(split_heads(keys, self.heads), split_heads(values, self.heads))
-        positions = ops.arange(shape(x)[1])
+        positions = ops.arange(shape_of(x)[1])
         return self._attend_at(split_heads(queries, self.heads), memory, bias, positions, training)
 
     def _attend_at(
@@ -226,13 +227,13 @@ class SelfAttention(MultiHeadAttention):
     ) -> keras.KerasTensor:
         """Does what `attend` does, for queries [B, H, Q, d_k] at `positions` [Q]."""
         if self.neighborhood:
-            bias = self.restrict(bias, positions, ops.arange(shape(memory.keys)[2]))
+            bias = self.restrict(bias, positions, ops.arange(shape_of(memory.keys)[2]))
         return self.attend(queries, memory, bias, training)
 
     def restrict(
         self, bias: keras.KerasTensor, queries: keras.KerasTensor, keys: keras.KerasTensor
     ) -> keras.KerasTensor:
-        """Hides positions outside the neighbourhood (paper, section 4), if there is one.
+        """Hides positions outside the neighbourhood (paper, section 4).
 
         The neighbourhood is r positions with the query in the middle; if r is even, one more lies
         before the query than after it.
@@ -243,8 +244,6 @@ class SelfAttention(MultiHeadAttention):
             keys: their positions [N].
         """
         size = self.neighborhood
-        if not size:
-            return bias
         first = queries[:, None] - size // 2  # [Q, 1]
         seen = (keys >= first) & (keys < first + size)  # [Q, N]
         return bias + ops.where(seen, 0.0, MASKED)
@@ -272,7 +271,7 @@ class SelfAttention(MultiHeadAttention):
         """
         queries, new = self._project(x)  # [B, K, H·d]
         cache, flat = self._store(cache, new, step)
-        positions = ops.arange(shape(flat.keys)[2])
+        positions = ops.arange(shape_of(flat.keys)[2])
         bias = ops.where(positions > step, MASKED, 0.0)  # [L]
         queries = ops.reshape(queries, (-1, self.heads, 1, self.key_channels // self.heads))
         mixed = self._attend_at(queries, flat, bias, ops.reshape(step, (1,)))  # [B·K, 1, D]
@@ -286,7 +285,7 @@ class SelfAttention(MultiHeadAttention):
         Returns:
             The new cache, and the same as [B·K, H, L, d].
         """
-        batch, beams, heads, length = shape(cache.keys)[:4]
+        batch, beams, heads, length = shape_of(cache.keys)[:4]
         rows = ops.arange(batch * (beams * heads))
         places = (rows * length + step)[:, None]  # among all positions of all rows
 

@@ -11,7 +11,6 @@ import contextlib
 import contextvars
 import functools
 import inspect
-import itertools
 import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
@@ -19,6 +18,8 @@ from typing import Any, Self
 import keras
 import numpy as np
 from keras import ops
+
+from t2t_lite.tensor_sizes import shape_of
 
 FROZEN = "frozen"  # the key in a configuration, absent if no part is frozen
 _GROUP = 1024  # features whose dropout shares random bits
@@ -229,7 +230,7 @@ class Dropout(Layer):
             return ops.zeros_like(x)
         dtype = keras.backend.standardize_dtype(x.dtype)
         scale = float(np.array(1.0 / max(1.0 - self.rate, _LEAST_KEPT)).astype(dtype))
-        kept = self._kept(shape(x), 1.0 / scale)
+        kept = self._kept(shape_of(x), 1.0 / scale)
         return dropped(x, kept, scale)
 
     def _kept(
@@ -295,28 +296,6 @@ def int8_quarters(words: keras.KerasTensor) -> keras.KerasTensor:
         return ops.view(words, "int8")
     quarters = [ops.right_shift(ops.left_shift(words, up), 24) for up in (24, 16, 8, 0)]
     return ops.reshape(ops.cast(ops.stack(quarters, axis=-1), "int8"), (-1, 4 * words.shape[-1]))
-
-
-def shape(x: keras.KerasTensor) -> tuple[Any, ...]:
-    """Returns the sizes of `x` as `keras.ops.shape` does, but all unknown ones by one operation."""
-    if keras.backend.backend() != "tensorflow" or None not in x.shape:
-        return tuple(ops.shape(x))
-    import tensorflow as tf
-
-    pairs = zip(x.shape, tf.unstack(tf.shape(x)), strict=True)
-    return tuple(computed if known is None else known for known, computed in pairs)
-
-
-def split(x: keras.KerasTensor, sizes: Sequence[int]) -> list[keras.KerasTensor]:
-    """Splits `x` [..., F] into parts of `sizes` features.
-
-    Where Keras splits at borders, it lets TensorFlow compute the sizes, by a dozen operations.
-    """
-    if keras.backend.backend() == "tensorflow":
-        import tensorflow as tf
-
-        return tf.split(x, sizes, axis=-1)
-    return ops.split(x, list(itertools.accumulate(sizes[:-1])), axis=-1)
 
 
 # ---- which parts of a layer or model are frozen

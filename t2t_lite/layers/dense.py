@@ -7,7 +7,8 @@ from typing import Any, ClassVar, NamedTuple
 import keras
 from keras import ops
 
-from t2t_lite.layers.base import Dropout, Layer, is_narrow, seeds_or_new, shape
+from t2t_lite.layers.base import Dropout, Layer, is_narrow, seeds_or_new
+from t2t_lite.tensor_sizes import shape_of
 from t2t_lite.text.text_encoder import PAD_ID
 
 # Logit of an id that cannot occur: its probability is 0, and a hypothesis with it does not exist.
@@ -34,7 +35,7 @@ def sizes(x: keras.KerasTensor) -> tuple[Any, ...]:
     """
     if sum(size is None for size in x.shape) == 1:
         return tuple(-1 if size is None else size for size in x.shape)
-    return shape(x)
+    return shape_of(x)
 
 
 def multiply(x: keras.KerasTensor, kernel: keras.KerasTensor) -> keras.KerasTensor:

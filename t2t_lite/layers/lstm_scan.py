@@ -11,7 +11,7 @@ from typing import NamedTuple
 import keras
 from keras import ops
 
-from t2t_lite.layers.base import split
+from t2t_lite.tensor_sizes import split
 
 _Tensors = tuple[keras.KerasTensor, ...]
 

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from t2t_lite.layers.base import Layer, split
+from t2t_lite.layers.base import Layer
 from t2t_lite.layers.dense import Projection, multiply, unit_scaling
 from t2t_lite.layers.lstm_scan import lstm_scan
+from t2t_lite.tensor_sizes import split
 
 
 class LSTMState(NamedTuple):

@@ -9,6 +9,7 @@ from t2t_lite.errors import UsageError
 from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.layers.attention import KeysValues, SelfAttention, merge_heads
 from t2t_lite.layers.dense import unit_scaling
+from t2t_lite.tensor_sizes import shape_of
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
@@ -64,8 +65,9 @@ class RelativeSelfAttention(SelfAttention):
     ) -> keras.KerasTensor:
         """See `SelfAttention._attend_at`."""
         largest = self.max_relative_position
-        seen = ops.arange(ops.shape(memory.keys)[2])  # [N]
-        bias = self.restrict(bias, positions, seen)
+        seen = ops.arange(shape_of(memory.keys)[2])  # [N]
+        if self.neighborhood:
+            bias = self.restrict(bias, positions, seen)
         distances = ops.clip(seen[None, :] - positions[:, None], -largest, largest)  # [Q, N]
         keys, values = (
             ops.take(ops.cast(table, self.compute_dtype), distances + largest, axis=0)  # [Q, N, d]
@@ -95,10 +97,10 @@ def _by_query(rows: keras.KerasTensor, matrices: keras.KerasTensor) -> keras.Ker
     Returns:
         [B, H, Q, n].
     """
-    shape = ops.shape(rows)
-    queries_first = ops.transpose(ops.reshape(rows, [-1, *shape[2:]]), [1, 0, 2])  # [Q, B·H, m]
+    sizes = shape_of(rows)
+    queries_first = ops.transpose(ops.reshape(rows, [-1, *sizes[2:]]), [1, 0, 2])  # [Q, B·H, m]
     products = ops.transpose(ops.matmul(queries_first, matrices), [1, 0, 2])
-    return ops.reshape(products, [*shape[:3], ops.shape(matrices)[-1]])
+    return ops.reshape(products, [*sizes[:3], shape_of(matrices)[-1]])
 
 
 def of_hparams(hparams: TransformerHParams, heads: int, **sizes: Any) -> RelativeSelfAttention:

@@ -10,11 +10,11 @@ import keras
 from keras import ops
 
 from t2t_lite.layers.attention import AttentionHook
-from t2t_lite.layers.base import split
 from t2t_lite.layers.recurrent_attention import RecurrentAttention, SourceMemory
 from t2t_lite.models.flops import ForwardFlops, flops_of_part, flops_per_token
 from t2t_lite.models.hparams_model import Decoder
 from t2t_lite.models.seq2seq import AttentionLayer, DecodeState, EncoderDecoder
+from t2t_lite.tensor_sizes import split
 
 _States = TypeVar("_States")
 

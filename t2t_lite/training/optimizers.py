@@ -49,9 +49,7 @@ class FusedAdam(keras.optimizers.Adam):
     copy. The variables are the same.
     """
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self._shared_of: Callable[[tf.DType], dict[str, tf.Tensor]] = self._shared
+    _shared_of: Callable[[tf.DType, str], dict[str, tf.Tensor]] | None = None
 
     def apply(
         self, grads: Sequence[tf.Tensor], trainable_variables: Sequence[tf.Variable] | None = None
@@ -61,7 +59,7 @@ class FusedAdam(keras.optimizers.Adam):
         try:
             super().apply(grads, trainable_variables)
         finally:
-            self._shared_of = self._shared
+            self._shared_of = None
 
     def update_step(
         self, gradient: tf.Tensor, variable: tf.Variable, learning_rate: tf.Tensor
@@ -72,17 +70,22 @@ class FusedAdam(keras.optimizers.Adam):
             super().update_step(gradient, variable, learning_rate)
             return
         first_moment, second_moment = moments
+        shared_of = self._shared_of or self._shared
         tf.raw_ops.ResourceApplyAdam(
             var=variable.handle,
             m=first_moment,
             v=second_moment,
             lr=tf.cast(learning_rate, variable.dtype),
             grad=gradient,
-            **self._shared_of(variable.dtype),
+            **shared_of(variable.dtype, variable.handle.device),
         )
 
-    def _shared(self, dtype: tf.DType) -> dict[str, tf.Tensor]:
-        """Returns the numbers of an update that the kernels of all weights of a type take."""
+    def _shared(self, dtype: tf.DType, device: str) -> dict[str, tf.Tensor]:
+        """Returns the numbers of an update that the kernels of all weights of a type take.
+
+        Each device computes its own, sooner than another would send them.
+        """
+        del device
         betas = tf.constant(self.beta_1, dtype), tf.constant(self.beta_2, dtype)
         powers = [tf.pow(beta, tf.cast(self.iterations + 1, dtype)) for beta in betas]
         names = ("beta1", "beta2", "beta1_power", "beta2_power", "epsilon")

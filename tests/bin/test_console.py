@@ -127,11 +127,13 @@ def test_a_module_runs_as_commands_do(tmp_path):
     (tmp_path / "jax.py").touch()
     own = "try:\n    import jax\nexcept ModuleNotFoundError:\n    jax = None\n"
     (tmp_path / "tensorflow.py").write_text(own)
-    (tmp_path / "asked.py").write_text("import tensorflow\nprint(__name__, tensorflow.jax)\n")
+    (tmp_path / "asked.py").write_text(
+        "import sys, tensorflow\nprint(__name__, sys.argv[1:], tensorflow.jax)\n"
+    )
     path = f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
     command = [sys.executable, "-m", "t2t_lite.bin.console", "asked"]
     environment = {**os.environ, "PYTHONPATH": path}
-    assert subprocess.check_output(command, env=environment, text=True) == "__main__ None\n"
+    assert subprocess.check_output(command, env=environment, text=True) == "__main__ [] None\n"
 
 
 def test_the_hook_goes_with_the_command():

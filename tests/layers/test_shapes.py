@@ -7,8 +7,8 @@ import tensorflow as tf
 from keras import ops
 
 from support.rounding import assert_close
-from t2t_lite.layers.base import shape, split
 from t2t_lite.layers.dense import multiply, sizes
+from t2t_lite.tensor_sizes import shape_of, split
 
 
 def spec(*shape: int | None) -> tf.TensorSpec:
@@ -42,7 +42,7 @@ def test_multiply_is_one_product_of_all_rows(known):
 
 @pytest.mark.parametrize("known", [(2, 3, 6), (None, 3, 6), (None, None, 6)])
 def test_unknown_sizes_are_taken_apart_by_one_operation(known):
-    traced = tf.function(lambda x: ops.zeros(shape(x)), autograph=False)
+    traced = tf.function(lambda x: ops.zeros(shape_of(x)), autograph=False)
     graph = traced.get_concrete_function(spec(*known))
     assert graph(tf.ones((2, 3, 6))).shape == (2, 3, 6)
     types = [op.type for op in graph.graph.get_operations()]
@@ -57,3 +57,9 @@ def test_parts_have_their_sizes(monkeypatch):
         monkeypatch.setattr(keras.backend, "backend", lambda backend=backend: backend)
         for part, wanted in zip(split(x, (1, 3, 2)), np.split(x, [1, 4], axis=-1), strict=True):
             np.testing.assert_array_equal(part, wanted)
+
+
+def test_functional_models_take_tensors_apart():
+    x = keras.Input((3, 6))
+    assert shape_of(x) == (None, 3, 6)
+    assert [part.shape for part in split(x, (1, 5))] == [(None, 3, 1), (None, 3, 5)]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from support.limits import strategy_over
 from support.rounding import assert_close, relative_bound
 from t2t_lite import registry
 from t2t_lite.errors import UsageError
@@ -147,6 +148,30 @@ def test_updates_are_those_of_the_formula(case):
         expected = OPTIMIZERS[case][1](weight, [pair[index] for pair in GRADIENTS])
         # An update takes a dozen operations, and Adafactor's means over the weight.
         assert_close(found[index], expected, len(GRADIENTS) * (12 + weight.size))
+
+
+def test_adam_in_a_trace_updates_every_device_and_type():
+    strategy = strategy_over(2)
+    values = [*WEIGHTS, WEIGHTS[1].astype(np.float64)]
+    with strategy.scope():
+        weights = [tf.Variable(value) for value in values]
+        optimizer = make_optimizer(hparams_of("adam"))
+        optimizer.build(weights)
+
+    @tf.function
+    def update(gradients, learn):
+        if learn:
+            optimizer.apply(gradients, weights)
+
+    gradients = [[*pair, pair[1].astype(np.float64)] for pair in GRADIENTS]
+    for ones in gradients:
+        for learn in (False, True):
+            update([tf.constant(one) for one in ones], tf.constant(learn))
+    for index, weight in enumerate(weights):
+        wanted = by_adam(values[index], [ones[index] for ones in gradients])
+        terms = len(GRADIENTS) * _ROUNDINGS
+        for copy in strategy.experimental_local_results(weight):
+            assert_close(copy, wanted, terms)
 
 
 def test_without_its_kernel_adam_is_keras_adam(monkeypatch):

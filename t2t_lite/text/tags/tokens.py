@@ -320,7 +320,7 @@ def tokens_of(segment: str, kind: str) -> Iterator[Token]:
 def _found(
     segment: str, kind: str, pairs: frozenset[str]
 ) -> Iterator[tuple[regex.Match[str], int, str | None]]:
-    """Yields what matches all tokens but text, where they end, and the group of what they are."""
+    """Yields the match of each token but text, where it ends, and the group of what it is."""
     # The next end of each opening. It is looked for once: where many begin and none ends, to look
     # from each would take the square of n.
     ends: dict[_Opening, regex.Match[str] | None] = {}

@@ -1,7 +1,8 @@
 """Measures the memory and time of training steps in a separate process.
 
-So running out of memory ends only that process: `python -m t2t_lite.training.preflight.probe`
-reads a `Request` as JSON from its input and writes the answer, a line of JSON, to its output.
+So running out of memory ends only that process. There,
+`python -m t2t_lite.bin.console t2t_lite.training.preflight.probe` reads a `Request` as JSON from
+its input and writes the answer, a line of JSON, to its output.
 """
 
 import dataclasses

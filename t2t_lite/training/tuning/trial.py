@@ -1,8 +1,8 @@
 """One trial of a search, in a process of its own, so that it may run out of memory.
 
-`python -m t2t_lite.training.tuning.trial` reads a `Request` as JSON from the first line of its
-input, trains, and tells the study what has become of the trial. It ends with its parent, whose end
-closes the input.
+`python -m t2t_lite.bin.console t2t_lite.training.tuning.trial` reads a `Request` as JSON from the
+first line of its input, trains, and tells the study what has become of the trial. It ends with its
+parent, whose end closes the input.
 """
 
 import logging
