@@ -24,8 +24,6 @@ from t2t_lite.runs import checkpoint_files
 MOST_MODELS = 6  # each with a few traces of some 20 MB
 # What the engine's worker does not see: sizes of batches and limits come with each call.
 _OF_CALLS = ("batch_size", "extra_length", "max_input_size")
-# What it spells terms by; sources come to its search with the ids of their languages.
-_OF_TERMS = ("source_language", "target_language")
 
 _load = TrainedModel.load
 _Worker = tensorflow_engine.TensorFlowWorker
@@ -80,11 +78,7 @@ class SharedSearches:
         settings = {k: v for k, v in hparams.to_dict().items() if k not in _OF_CALLS}
         key = json.dumps(settings, sort_keys=True)
         if key not in of_models:
-            worker = of_models[key] = _Worker(models, encoders, hparams, parts)
-            others = {k: v for k, v in settings.items() if k not in _OF_TERMS}
-            first = of_models.setdefault(json.dumps(others, sort_keys=True), worker)
-            for name in ("_search", "_scores", "_details"):
-                setattr(worker, name, getattr(first, name))
+            of_models[key] = _Worker(models, encoders, hparams, parts)
         return of_models[key]
 
     def clear(self) -> None:

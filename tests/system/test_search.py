@@ -16,8 +16,6 @@ pytestmark = pytest.mark.integration
 USR_DIR = f"""{TOP}
 from tensor2tensor.models import transformer
 
-tf.config.run_functions_eagerly(True)  # few steps
-
 
 @registry.register_problem
 class UsrLetters(Base):
@@ -48,7 +46,7 @@ def usr_letters_range(rhp):
 """
 
 
-def test_a_search_in_a_t2t_user_directory_survives_a_kill(start, eagerly, tmp_path):
+def test_a_search_in_a_t2t_user_directory_survives_a_kill(start, tmp_path):
     usr_dir = write_usr_dir(tmp_path / "usr", USR_DIR)
     shared = [f"--t2t_usr_dir={usr_dir}", "--problem=usr_letters", f"--data_dir={tmp_path}/data"]
     printed_by(t2t_datagen.main, *shared, f"--tmp_dir={tmp_path}/tmp")
