@@ -30,8 +30,8 @@ _ACTIVATIONS: dict[str, Callable[[keras.KerasTensor], keras.KerasTensor]] = {
 def sizes(x: keras.KerasTensor) -> tuple[Any, ...]:
     """Returns the sizes of `x`, for `ops.reshape`: a single one that is unknown is -1.
 
-    What TensorFlow does not know while it traces, it computes at run time, in several operations
-    for each size. In a step of a search for one sentence that takes as long as the small products.
+    What TensorFlow does not know while it traces, it computes at run time. In a step of a search
+    for one sentence that takes as long as the small products.
     """
     if sum(size is None for size in x.shape) == 1:
         return tuple(-1 if size is None else size for size in x.shape)
